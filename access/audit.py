@@ -1,0 +1,17 @@
+"""The only writer of the audit trail."""
+
+from typing import Any
+from uuid import UUID
+
+from access.models import AuditEntry
+from access.rules import Actor
+
+
+def record(
+    actor: Actor, verb: str, *, workspace_id: UUID | None = None, subject: tuple[str, object] | None = None, **data: Any
+) -> AuditEntry:
+    """Write down that `actor` did `verb` to `subject` (kind, id). `data` holds ids, numbers and words of ours only."""
+    kind, pk = subject or ("", "")
+    return AuditEntry.objects.create(
+        workspace_id=workspace_id, actor_kind=actor.kind, actor_id=actor.id, verb=verb, subject_kind=kind, subject_id=str(pk), data=data
+    )

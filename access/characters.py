@@ -1,0 +1,117 @@
+"""Characters that cannot be seen, or that change how others are read. Pure; used to draw text and to warn about it."""
+
+import re
+import unicodedata
+from functools import cache
+from itertools import groupby
+from typing import NamedTuple
+
+HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")
+ALLOWED = "\n\t"
+# letters and symbols by category, blank to the eye: fillers, braille blank, grapheme joiner, Khmer inherent vowels
+BLANK = "\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5"
+# right after a pictograph these only choose its colour drawing
+PRESENTATION = "\ufe0e\ufe0f"
+MARKS_IN_A_ROW = 3
+NAMES = {
+    0x00: "Null",
+    0x07: "Bell",
+    0x08: "Backspace",
+    0x0B: "Vertical tab",
+    0x0C: "Form feed",
+    0x0D: "Carriage return",
+    0x1B: "Escape",
+    0x7F: "Delete",
+    0xAD: "Soft hyphen",
+    0xFEFF: "Zero-width no-break space",
+}
+
+
+class Hidden(NamedTuple):
+    """One character, written `count` times in a row."""
+
+    char: str
+    count: int = 1
+
+    @property
+    def code(self) -> str:
+        return f"U+{ord(self.char):04X}"
+
+    @property
+    def name(self) -> str:
+        return name(self.char)
+
+
+def parts(text: str) -> list[str | list[Hidden]]:
+    """The text cut at what cannot be seen: plain strings, and between them runs of hidden characters, in order, none lost.
+
+    CR LF counts as a line break and so as visible. Joined again in order, the parts are the text.
+    """
+    found: list[str | list[Hidden]] = []
+    at = 0
+    for match in _hidden().finditer(text):
+        if match.start() > at:
+            found.append(text[at : match.start()])
+        found.append([Hidden(char, len(list(same))) for char, same in groupby(match.group())])
+        at = match.end()
+    if at < len(text):
+        found.append(text[at:])
+    return found
+
+
+def has_hidden(text: str) -> bool:
+    return _hidden().search(text) is not None
+
+
+def name(char: str) -> str:
+    """What people call a character: "Right-to-left override"."""
+    code = ord(char)
+    if code in NAMES:
+        return NAMES[code]
+    if 0xE0020 <= code <= 0xE007E:
+        return f"Tag “{chr(code - 0xE0000)}”"
+    official = unicodedata.name(char, "")
+    if official:
+        return official.capitalize().replace("Zero width", "Zero-width")
+    return {"Cc": "Control character", "Co": "Private use", "Cs": "Half of a broken character"}.get(
+        unicodedata.category(char), "Not a character"
+    )
+
+
+@cache
+def _hidden() -> re.Pattern[str]:
+    """A run of hidden characters. Built once, on first use: it asks Unicode about every code point."""
+    hidden, marks, pictographs = [], [], []
+    for code in range(0x110000):
+        char = chr(code)
+        category = unicodedata.category(char)
+        if category in ("Mn", "Me") and char not in BLANK and not _selector(code):
+            marks.append(code)
+        elif category == "So" and char not in BLANK:
+            pictographs.append(code)
+        if char not in ALLOWED and (
+            category in HIDDEN_CATEGORIES or char in BLANK or _selector(code) or (category == "Zs" and char != " ")
+        ):
+            hidden.append(code)
+    # CR before LF, one presentation selector after a pictograph or in a keycap, and the first few marks on a letter are as they should be
+    single = (
+        rf"(?!\r\n)(?!(?<=[{_ranges(pictographs)}])[{PRESENTATION}](?![{PRESENTATION}]))(?!(?<=[0-9#*])\ufe0f\u20e3)[{_ranges(hidden)}]"
+        rf"|(?<=[{_ranges(marks)}]{{{MARKS_IN_A_ROW}}})[{_ranges(marks)}]"
+    )
+    return re.compile(f"(?:{single})+")
+
+
+def _selector(code: int) -> bool:
+    return 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF or 0x180B <= code <= 0x180F
+
+
+def _ranges(codes: list[int]) -> str:
+    """The inside of a character class: sorted code points, neighbours joined."""
+    text = []
+    start = last = codes[0]
+    for code in [*codes[1:], -1]:
+        if code != last + 1:
+            text.append(f"\\U{start:08x}" if start == last else f"\\U{start:08x}-\\U{last:08x}")
+            start = code
+        last = code
+    return "".join(text)

@@ -1,0 +1,54 @@
+"""What Handrail says when it refuses. Every app's errors derive from `Refusal`; the docstring is the title, `what_next` tells the way on.
+
+`config/api.py` turns a Refusal into an RFC 9457 problem, pages into an inline message.
+"""
+
+from typing import Any, ClassVar
+
+
+class Refusal(Exception):
+    """Refused."""
+
+    status: ClassVar[int] = 409
+    what_next: ClassVar[str] = ""
+
+    def __init__(self, detail: str = "", **extra: Any) -> None:
+        self.detail = detail or self.title
+        self.extra = extra
+        super().__init__(self.detail)
+
+    @property
+    def title(self) -> str:
+        return (type(self).__doc__ or "Refused.").strip().splitlines()[0]
+
+    @property
+    def kind(self) -> str:
+        """The problem's type, as a slug: `AlreadyDecided` → `already-decided`."""
+        name = type(self).__name__
+        return "".join(f"-{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+class NotSignedIn(Refusal):
+    """Nobody is signed in."""
+
+    status = 401
+    what_next = "Sign in, or send an agent key as `Authorization: Bearer hr_…`."
+
+
+class Forbidden(Refusal):
+    """You may see this, but not do that."""
+
+    status = 403
+
+
+class NotFound(Refusal):
+    """There is nothing here that you may see."""
+
+    status = 404
+    what_next = "Check the address. If it is right, ask an admin of the workspace for access."
+
+
+class BadInput(Refusal):
+    """The input is not valid."""
+
+    status = 422

@@ -1,0 +1,145 @@
+"""Who there is: people, workspaces, roles (named sets of capabilities), agents and their keys, and the audit trail."""
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+from django.db.models.functions import Lower
+
+from access import append_only
+from access.ids import uuid7
+from config import clock
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, email: str, password: str | None = None, *, name: str = "") -> "User":
+        user = self.model(email=self.normalize_email(email).lower(), name=name or email.split("@")[0])
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+
+class User(AbstractBaseUser):
+    """A person. What they may do stands in their memberships, nowhere else: there is no superuser."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    email = models.EmailField()
+    name = models.CharField(max_length=120)
+    is_active = models.BooleanField(default=True)
+    access_version = models.PositiveBigIntegerField(default=1)  # raised by every change of rights; open sockets compare it
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+
+    USERNAME_FIELD = "email"
+    objects = UserManager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("email"), name="user_email_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Workspace(models.Model):
+    """Nothing crosses workspaces."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=120)
+    mail_domains = models.JSONField(default=list)  # addresses at these domains are inside
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+
+    workspace_path = "id"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Role(models.Model):
+    """A named set of capabilities in one workspace."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="roles")
+    name = models.CharField(max_length=60)
+    capabilities = models.JSONField(default=list)
+
+    workspace_path = "workspace"
+
+    class Meta:
+        constraints = [models.UniqueConstraint("workspace", Lower("name"), name="role_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """A person holds one role in a workspace; deactivated means it grants nothing."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    role = models.ForeignKey(Role, on_delete=models.PROTECT, related_name="memberships")
+    deactivated_at = models.DateTimeField(null=True, blank=True)
+
+    workspace_path = "workspace"
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="membership_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} as {self.role} in {self.workspace}"
+
+
+class Agent(models.Model):
+    """A program that works in runs. Its owner answers for it, and so never approves what it proposes."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="agents")
+    name = models.SlugField(max_length=60)
+    owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="agents")
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+
+    workspace_path = "workspace"
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="agent_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AgentKey(models.Model):
+    """A credential of one agent. Only its SHA-256 is kept; the key itself is printed once, by `manage.py agentkey`."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="keys")
+    name = models.CharField(max_length=60)
+    prefix = models.CharField(max_length=16)  # the first characters, so that a person can tell keys apart
+    digest = models.CharField(max_length=64, unique=True)
+    capabilities = models.JSONField(default=list)
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    workspace_path = "agent__workspace"
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({self.name})"
+
+
+@append_only.protect
+class AuditEntry(models.Model):
+    """What somebody did or was refused. Append-only: the database refuses UPDATE and DELETE."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, null=True, related_name="+")
+    at = models.DateTimeField(default=clock.now, editable=False)
+    actor_kind = models.CharField(max_length=10)
+    actor_id = models.CharField(max_length=40, blank=True)
+    verb = models.CharField(max_length=40)  # signed_in, sign_in_refused, key_created, run_started …
+    subject_kind = models.CharField(max_length=40, blank=True)
+    subject_id = models.CharField(max_length=40, blank=True)
+    data = models.JSONField(default=dict)  # ids, numbers and words of ours; never text that somebody typed
+
+    workspace_path = "workspace"
+
+    class Meta:
+        indexes = [models.Index(fields=["workspace", "-at"], name="audit_newest")]  # the access log, newest first
+
+    def __str__(self) -> str:
+        return f"{self.verb} by {self.actor_kind} {self.actor_id}"

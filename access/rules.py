@@ -1,0 +1,177 @@
+"""Who may do what. The only reader of roles.
+
+`authenticate(scope)` makes an `Actor` out of a request or socket; `visible`, `get` and `can` answer for it.
+Unknown means no: a model without `workspace_path`, a capability nobody lists, a key that has expired.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+
+from access.errors import Forbidden, NotFound, NotSignedIn
+from access.models import AgentKey, Membership, User
+from config import clock
+
+CAPABILITIES: Mapping[str, str] = {
+    "runs.view": "See runs and their story",
+    "runs.events": "See raw events",
+    "runs.start": "Start runs",
+    "runs.steer": "Send signals: cancel, pause, add context",
+    "runs.recover": "Say what happened to an action with an unknown outcome, recover stuck runs",
+    "runs.write": "Write events of own runs (agents)",
+    "approvals.view": "See proposed actions",
+    "approvals.decide": "Decide on proposed actions",
+    "actions.propose": "Propose and withdraw actions (agents)",
+    "actions.redeem": "Redeem a grant and report its outcome (agents)",
+    "artifacts.view": "Open artifacts as redacted",
+    "access.manage": "Manage people, roles, agents and keys",
+    "audit.view": "Read the audit trail",
+}
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "reviewer": ("runs.view", "runs.events", "approvals.view", "approvals.decide", "artifacts.view"),
+    "manager": ("runs.view", "runs.events", "approvals.view", "artifacts.view", "audit.view"),
+    "operator": ("runs.view", "runs.events", "runs.start", "runs.steer", "runs.recover", "approvals.view", "artifacts.view"),
+    "admin": ("runs.view", "runs.events", "approvals.view", "artifacts.view", "access.manage", "audit.view"),
+}
+AGENT_CAPABILITIES = (
+    "runs.view",
+    "runs.events",
+    "runs.start",
+    "runs.write",
+    "runs.steer",
+    "actions.propose",
+    "actions.redeem",
+    "artifacts.view",
+)
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Somebody who asks for something. `grants` maps a workspace's id to the capabilities held there."""
+
+    kind: str  # human | agent | system | nobody
+    id: str = ""
+    name: str = ""
+    grants: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
+    access_version: int = 0
+    signed_in: str = ""  # password | demo | key
+    key_id: str = ""  # agents: the key that was used
+
+    @property
+    def is_known(self) -> bool:
+        return self.kind != "nobody"
+
+    @property
+    def user_id(self) -> UUID | None:
+        return UUID(self.id) if self.kind == "human" else None
+
+    def workspaces(self, capability: str) -> list[UUID]:
+        return [workspace for workspace, held in self.grants.items() if capability in held]
+
+
+NOBODY = Actor("nobody")
+SYSTEM = Actor("system", "handrail", "Handrail")
+
+
+def authenticate(scope: Mapping[str, Any]) -> Actor:
+    """The one way in: a signed-in person (scope["user"], put there by the session middleware), else an agent key in the headers, else nobody.
+
+    An `Authorization` header always wins, so that a browser's cookie never lends its rights to a request that names a key.
+    """
+    header = next((value for name, value in scope.get("headers", ()) if name.lower() == b"authorization"), None)
+    if header is not None:
+        return _agent(header)
+    user = scope.get("user")
+    if user is None or not user.is_authenticated:
+        return NOBODY
+    return person(user.pk, signed_in=scope.get("session", {}).get("signed_in", "password"))
+
+
+def person(user_id: UUID, *, signed_in: str = "password") -> Actor:
+    """The actor of a user, read afresh; nobody if the account is deactivated. One query."""
+    rows = list(
+        Membership.objects.filter(user_id=user_id, user__is_active=True, deactivated_at=None).values_list(
+            "workspace_id", "role__capabilities", "user__name", "user__access_version"
+        )
+    )
+    if not rows:
+        user = User.objects.filter(pk=user_id, is_active=True).first()
+        return Actor("human", str(user.pk), user.name, {}, user.access_version, signed_in) if user else NOBODY
+    grants = {workspace: frozenset(capabilities) & CAPABILITIES.keys() for workspace, capabilities, _, _ in rows}
+    return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in)
+
+
+def _agent(header: bytes) -> Actor:
+    scheme, _, token = header.partition(b" ")
+    if scheme.lower() != b"bearer":
+        return NOBODY
+    key = (
+        AgentKey.objects.select_related("agent")
+        .filter(digest=hashlib.sha256(token.strip()).hexdigest(), revoked_at=None, expires_at__gt=clock.now(), agent__owner__is_active=True)
+        .first()
+    )
+    if key is None:
+        return NOBODY
+    held = frozenset(key.capabilities) & frozenset(AGENT_CAPABILITIES)
+    return Actor("agent", str(key.agent_id), key.agent.name, {key.agent.workspace_id: held}, 0, "key", str(key.pk))
+
+
+def refresh(actor: Actor) -> Actor:
+    """The same actor with the rights it has now; used by open sockets. Nobody if it has none left."""
+    if actor.kind == "human":
+        return person(UUID(actor.id), signed_in=actor.signed_in)
+    if actor.kind == "agent":
+        alive = AgentKey.objects.filter(pk=actor.key_id, revoked_at=None, expires_at__gt=clock.now(), agent__owner__is_active=True).exists()
+        return actor if alive else NOBODY
+    return NOBODY
+
+
+def visible(actor: Actor, model: type[M], capability: str) -> QuerySet[M]:
+    """The rows that the actor may reach with this capability. An agent reaches only what belongs to it (`agent_path`)."""
+    rows = model._default_manager.filter(**{f"{model.workspace_path}__in": actor.workspaces(capability)})
+    if actor.kind == "agent":
+        path = getattr(model, "agent_path", None)
+        rows = rows.filter(**{path: actor.id}) if path else rows.none()
+    return rows
+
+
+def get(actor: Actor, model: type[M], pk: object, capability: str, *, related: tuple[str, ...] = ()) -> M:
+    """The thing, or NotFound; Forbidden if the actor may see it but lacks the capability."""
+    if not actor.is_known:
+        raise NotSignedIn
+    try:
+        found = visible(actor, model, capability).select_related(*related).filter(pk=pk).first()
+        seen = found or visible(actor, model, model.view_capability).filter(pk=pk).exists()
+    except (ValidationError, ValueError, OverflowError):  # not an id at all
+        raise NotFound from None
+    if found is None:
+        raise Forbidden(f"This needs the right “{CAPABILITIES[capability]}”.", capability=capability) if seen else NotFound
+    return found
+
+
+def can(actor: Actor, capability: str, workspace_id: UUID) -> bool:
+    return capability in actor.grants.get(workspace_id, frozenset())
+
+
+def require(actor: Actor, capability: str) -> UUID:
+    """The workspace in which the actor may do this; the first one if there are several. For lists and for making new things."""
+    if not actor.is_known:
+        raise NotSignedIn
+    held = actor.workspaces(capability)
+    if not held:
+        raise Forbidden(f"This needs the right “{CAPABILITIES[capability]}”.", capability=capability)
+    return held[0]
+
+
+def holders(workspace_id: UUID, capability: str) -> list[User]:
+    """The active people of a workspace who hold a capability, by name."""
+    members = Membership.objects.filter(workspace_id=workspace_id, deactivated_at=None, user__is_active=True).select_related("user", "role")
+    return sorted((m.user for m in members if capability in m.role.capabilities), key=lambda user: user.name)

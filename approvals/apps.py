@@ -1,0 +1,13 @@
+from django.apps import AppConfig
+
+
+class ApprovalsConfig(AppConfig):
+    name = "approvals"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from access import append_only
+        from approvals import gate
+
+        append_only.connect()
+        gate.register()

@@ -1,0 +1,169 @@
+"""Exact actions: what is proposed, who decided, the one-use grant, and the policy that said who must be asked."""
+
+from django.db import models
+from django.db.models import Q
+
+from access import append_only
+from access.ids import uuid7
+from access.models import User, Workspace
+from artifacts.models import Payload
+from config import clock
+from runs.models import Run
+
+STATES = ("waiting", "approved", "rejected", "expired", "superseded", "withdrawn", "refused")
+OPEN = ("waiting", "approved")
+
+
+class Policy(models.Model):
+    """One version of one rule: what using a tool takes. The newest version of a tool's rule is in force; unknown tools are refused."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="policies")
+    name = models.CharField(max_length=120)
+    tool = models.CharField(max_length=60)
+    version = models.PositiveIntegerField()
+    outcome = models.CharField(max_length=10)  # automatic | reviewers | never
+    quorum = models.PositiveIntegerField(default=1)
+    expires_after = models.DurationField()
+    grant_lasts = models.DurationField()
+    editor_may_approve = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+
+    workspace_path = "workspace"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "tool", "version"], name="policy_version_once"),
+            models.CheckConstraint(condition=Q(outcome__in=["automatic", "reviewers", "never"]), name="policy_outcome_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}"
+
+
+class ProposedAction(models.Model):
+    """One exact action. Its canonical bytes are kept in the vault; `digest` is their SHA-256 and names it everywhere."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="actions")
+    tool = models.CharField(max_length=60)
+    tool_schema = models.PositiveIntegerField()
+    effect = models.CharField(max_length=6)  # read | write | send
+    card = models.CharField(max_length=20)  # which card draws it: email, generic …
+    executor = models.CharField(max_length=10)  # handrail | agent
+    digest = models.CharField(max_length=64)
+    canonical = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")
+    attachments = models.JSONField(default=list)  # payload ids, in the canonical order
+    subject = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")  # “E-mail a reply to Marta Oyelaran”
+    reason = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)
+    step = models.CharField(max_length=200, blank=True)  # the engine's step that proposed it
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
+    risk = models.PositiveSmallIntegerField()  # 1 low, 2 medium, 3 high
+    warnings = models.JSONField(default=list)  # codes, severities and paths found by inspection
+    locked = models.BooleanField(default=False)  # a warning locks Approve
+    state = models.CharField(max_length=12, default="waiting")
+    round = models.PositiveIntegerField(default=1)
+    proposed_seq = models.PositiveBigIntegerField()
+    proposed_at = models.DateTimeField(default=clock.now)
+    expires_at = models.DateTimeField()
+    settled_at = models.DateTimeField(null=True)
+    superseded_by = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="supersedes")
+    editor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    claimed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    claimed_until = models.DateTimeField(null=True)
+
+    workspace_path = "workspace"
+    agent_path = "run__agent"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "digest"], name="action_once"),
+            models.CheckConstraint(condition=Q(state__in=STATES), name="action_state_known"),
+            models.CheckConstraint(condition=Q(effect__in=["read", "write", "send"]), name="action_effect_known"),
+            models.CheckConstraint(condition=Q(executor__in=["handrail", "agent"]), name="action_executor_known"),
+        ]
+        indexes = [
+            # the inbox: what waits, highest risk and least time first
+            models.Index(fields=["workspace", "-risk", "expires_at"], name="action_inbox", condition=Q(state="waiting")),
+            models.Index(fields=["expires_at"], name="action_expiry", condition=Q(state="waiting")),  # the expiry job
+            models.Index(
+                fields=["workspace", "-settled_at"], name="action_settled", condition=Q(settled_at__isnull=False)
+            ),  # no longer yours
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool} {self.digest[:12]}"
+
+
+@append_only.protect
+class Decision(models.Model):
+    """What one reviewer said about one exact digest, what they had seen, and how they were signed in. Insert-only."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    action = models.ForeignKey(ProposedAction, on_delete=models.PROTECT, related_name="decisions")
+    reviewer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="decisions")
+    round = models.PositiveIntegerField()
+    verdict = models.CharField(max_length=10)
+    digest = models.CharField(max_length=64)
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
+    reason = models.ForeignKey(Payload, on_delete=models.PROTECT, null=True, related_name="+")
+    seen = models.JSONField(default=dict)
+    signed_in = models.CharField(max_length=20)
+    seq = models.PositiveBigIntegerField()
+    decided_at = models.DateTimeField(default=clock.now)
+
+    workspace_path = "action__workspace"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["action", "reviewer", "round"], name="decision_once"),
+            models.CheckConstraint(condition=Q(verdict__in=["approved", "rejected"]), name="decision_verdict_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} by {self.reviewer_id}"
+
+
+class Grant(models.Model):
+    """The right to run one exact action once: granted → delivered → redeemed → executed → verified, or unknown until resolved."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    action = models.OneToOneField(ProposedAction, on_delete=models.PROTECT, related_name="grant")
+    digest = models.CharField(max_length=64)
+    granted_at = models.DateTimeField(default=clock.now)
+    expires_at = models.DateTimeField()
+    delivered_at = models.DateTimeField(null=True)
+    redeemed_at = models.DateTimeField(null=True)
+    redeemed_by = models.CharField(max_length=120, blank=True)
+    token = models.PositiveBigIntegerField(default=0)  # the fencing token of the redeemer
+    executed_at = models.DateTimeField(null=True)
+    verified_at = models.DateTimeField(null=True)
+    unknown_at = models.DateTimeField(null=True)
+    voided_at = models.DateTimeField(null=True)  # cancelled or recalled before it was redeemed
+    outcome = models.CharField(max_length=10, default="none")
+    receipt = models.ForeignKey(Payload, on_delete=models.PROTECT, null=True, related_name="+")
+
+    workspace_path = "action__workspace"
+    agent_path = "action__run__agent"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(outcome__in=["none", "executed", "failed", "unknown"]), name="grant_outcome_known"),
+            models.CheckConstraint(
+                condition=Q(redeemed_at__isnull=False) | Q(outcome="none", executed_at=None), name="grant_redeemed_first"
+            ),
+            models.CheckConstraint(condition=Q(voided_at=None) | Q(redeemed_at=None), name="grant_voided_or_redeemed"),
+        ]
+        indexes = [
+            # what was redeemed and never heard of again
+            models.Index(fields=["redeemed_at"], name="grant_in_flight", condition=Q(redeemed_at__isnull=False, outcome="none")),
+        ]
+
+    def __str__(self) -> str:
+        return f"grant {self.id}, {self.outcome}"

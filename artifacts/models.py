@@ -1,0 +1,88 @@
+"""The vault: payloads (bytes with a label, each under its own key) and artifacts (named, versioned payloads of a run)."""
+
+from django.db import models
+from django.db.models import Q
+
+from access.ids import uuid7
+from access.models import User, Workspace
+from config import clock
+
+
+class Label(models.TextChoices):
+    """How sensitive bytes are. Unlabelled does not exist."""
+
+    PUBLIC = "public", "Public"
+    INTERNAL = "internal", "Internal"
+    PERSONAL = "personal", "Personal data"
+    SECRET = "secret", "Secret"
+
+
+class WorkspaceKey(models.Model):
+    """The key that wraps the data keys of a workspace's payloads; itself wrapped by the master key from the environment."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="vault_keys")
+    version = models.PositiveIntegerField()
+    wrapped = models.BinaryField()
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "version"], name="workspace_key_once")]
+
+    def __str__(self) -> str:
+        return f"key {self.version} of {self.workspace_id}"
+
+
+class Payload(models.Model):
+    """Bytes, one row per use. Erasing destroys salt, key, bytes and rendition; the row and its commitment stay as a tombstone."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
+    label = models.CharField(max_length=10, choices=Label.choices)
+    media_type = models.CharField(max_length=120)
+    size = models.PositiveBigIntegerField()
+    commitment = models.CharField(max_length=64)  # SHA-256(salt ‖ bytes), hex; stands in the event's body
+    key = models.ForeignKey(WorkspaceKey, on_delete=models.PROTECT, related_name="+")
+    wrapped = models.BinaryField(null=True)  # salt ‖ data key, under the workspace key
+    content = models.BinaryField(null=True)  # the bytes, under the data key
+    rendition = models.TextField(null=True)  # redacted; the only form that leaves the vault without a recorded reveal
+    findings = models.JSONField(default=dict)  # kind → how many were hidden
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+    erased_at = models.DateTimeField(null=True, blank=True)
+    erased_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+
+    workspace_path = "workspace"
+    view_capability = "artifacts.view"
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(label__in=Label.values), name="payload_label_known"),
+            models.CheckConstraint(
+                condition=Q(erased_at=None, wrapped__isnull=False, content__isnull=False, rendition__isnull=False)
+                | Q(erased_at__isnull=False, wrapped=None, content=None, rendition=None),
+                name="payload_whole_or_erased",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.size} bytes of {self.media_type}, {self.label}"
+
+
+class Artifact(models.Model):
+    """A named, versioned piece of a run's work. Evidence only if an event names it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
+    run_id = models.UUIDField()  # not a foreign key: this app does not know runs
+    name = models.CharField(max_length=120)
+    version = models.PositiveIntegerField()
+    payload = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(default=clock.now, editable=False)
+
+    workspace_path = "workspace"
+    view_capability = "artifacts.view"
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run_id", "name", "version"], name="artifact_version_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}"

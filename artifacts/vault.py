@@ -1,0 +1,149 @@
+"""Bytes in, bytes out. The only code that sees a data key.
+
+A payload's bytes are sealed with AES-256-GCM under a data key of their own; salt and data key are sealed under the workspace's
+key, which is sealed under the master key (`HANDRAIL_VAULT_KEY`). The row's id is bound in as associated data, so that no row's
+content can be moved to another row.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from uuid import UUID
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from access.errors import Refusal
+from access.ids import uuid7
+from access.models import User
+from artifacts.models import Label, Payload, WorkspaceKey
+from artifacts.redaction import redact
+from config import clock
+
+MAX_BYTES = 12 * 1024 * 1024
+_NONCE, _SALT = 12, 32
+
+
+class PayloadTooLarge(Refusal):
+    """This is larger than a payload may be."""
+
+    status = 413
+
+
+class Erased(Refusal):
+    """These bytes were erased for good."""
+
+    status = 410
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What may be shown of a payload: the redacted text, or who erased it and when."""
+
+    id: UUID
+    text: str
+    label: str
+    media_type: str
+    size: int
+    hidden: dict[str, int]
+    erased_at: datetime | None = None
+    erased_by: str = ""
+
+
+def keep(workspace_id: UUID, content: bytes | str, *, label: Label | str, media_type: str = "text/plain") -> Payload:
+    """Seal `content` and make its redacted rendition, in the caller's transaction."""
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    if len(data) > MAX_BYTES:
+        raise PayloadTooLarge(f"{len(data)} bytes; at most {MAX_BYTES} are kept.", limit=MAX_BYTES)
+    pk, salt, data_key = uuid7(), secrets.token_bytes(_SALT), AESGCM.generate_key(256)
+    key = _current_key(workspace_id)
+    rendition = redact(data, media_type=media_type, label=str(label))
+    return Payload.objects.create(
+        id=pk,
+        workspace_id=workspace_id,
+        label=str(label),
+        media_type=media_type,
+        size=len(data),
+        commitment=commit(salt, data),
+        key=key,
+        wrapped=_seal(_unwrap(key), salt + data_key, pk),
+        content=_seal(data_key, data, pk),
+        rendition=rendition.text,
+        findings=dict(rendition.findings),
+    )
+
+
+def commit(salt: bytes, data: bytes) -> str:
+    """A payload's commitment: SHA-256(salt ‖ bytes) in hex. Says nothing about the bytes to who lacks the salt."""
+    return hashlib.sha256(salt + data).hexdigest()
+
+
+def open_bytes(payload: Payload) -> bytes:
+    """The bytes themselves. For the engine, and for who decides on the action they belong to; never for a page otherwise."""
+    return _open(payload)[1]
+
+
+def opening(payload: Payload) -> tuple[bytes, bytes]:
+    """Salt and bytes, with which anyone can check the commitment in the log."""
+    return _open(payload)
+
+
+def shown(ids: Iterable[UUID]) -> dict[UUID, Shown]:
+    """The renditions of some payloads, by id. One query."""
+    fields = ("id", "rendition", "label", "media_type", "size", "findings", "erased_at", "erased_by__name")
+    rows = Payload.objects.filter(pk__in=set(ids)).values_list(*fields)
+    return {row[0]: Shown(row[0], row[1] or "", *row[2:7], erased_by=row[7] or "") for row in rows}
+
+
+def erase(payload: Payload, *, by: User) -> None:
+    """Destroy salt, key, bytes and rendition. The log keeps its numbering and hashes."""
+    gone = {"wrapped": None, "content": None, "rendition": None, "findings": {}, "erased_at": clock.now(), "erased_by": by}
+    if Payload.objects.filter(pk=payload.pk, erased_at=None).update(**gone) != 1:
+        raise Erased
+
+
+def _open(payload: Payload) -> tuple[bytes, bytes]:
+    if payload.wrapped is None or payload.content is None:
+        raise Erased
+    secret = _unseal(_unwrap(payload.key), bytes(payload.wrapped), payload.pk)
+    return secret[:_SALT], _unseal(secret[_SALT:], bytes(payload.content), payload.pk)
+
+
+def _current_key(workspace_id: UUID) -> WorkspaceKey:
+    newest = WorkspaceKey.objects.filter(workspace_id=workspace_id).order_by("-version").first()
+    return newest or _first_key(workspace_id)
+
+
+def _first_key(workspace_id: UUID) -> WorkspaceKey:
+    wrapped = _seal(_master(), AESGCM.generate_key(256), workspace_id)
+    try:
+        with transaction.atomic():
+            return WorkspaceKey.objects.create(workspace_id=workspace_id, version=1, wrapped=wrapped)
+    except IntegrityError:  # somebody else was faster
+        return WorkspaceKey.objects.get(workspace_id=workspace_id, version=1)
+
+
+def _unwrap(key: WorkspaceKey) -> bytes:
+    return _unwrapped(bytes(key.wrapped), key.workspace_id)
+
+
+@lru_cache(maxsize=256)
+def _unwrapped(wrapped: bytes, workspace_id: UUID) -> bytes:
+    return _unseal(_master(), wrapped, workspace_id)
+
+
+def _master() -> bytes:
+    return settings.HANDRAIL_VAULT_KEY
+
+
+def _seal(key: bytes, data: bytes, bound_to: UUID) -> bytes:
+    nonce = secrets.token_bytes(_NONCE)
+    return nonce + AESGCM(key).encrypt(nonce, data, bound_to.bytes)
+
+
+def _unseal(key: bytes, sealed: bytes, bound_to: UUID) -> bytes:
+    return AESGCM(key).decrypt(sealed[:_NONCE], sealed[_NONCE:], bound_to.bytes)

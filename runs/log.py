@@ -1,0 +1,213 @@
+"""The only writer of events, and of a run's row.
+
+    with log.holding(run_id) as run:
+        run.append(NotePosted(), actor=actor, texts={"note": Text("…")})
+        run.move(State.WAITING, RunWaiting(on="decision"), actor=ENGINE)
+
+One transaction holds the run's row lock, checks the fencing token, appends, moves the state and commits; a wake-up is sent after that.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import connection, transaction
+
+from access.errors import NotFound
+from access.rules import SYSTEM, Actor
+from artifacts import vault
+from artifacts.models import Artifact, Payload
+from config import clock
+from runs import lifecycle, live
+from runs.errors import IllegalTransition, InvalidEvent, RunEnded, StaleToken
+from runs.lifecycle import State
+from runs.models import Event, Lease, Run
+from runs.vocabulary import Data
+
+ENGINE = SYSTEM
+MAX_BODY = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Text:
+    """Something somebody wrote, on its way into the vault."""
+
+    content: str | bytes
+    label: str = "internal"
+    media_type: str = "text/plain"
+
+
+@dataclass
+class _Pending:
+    seq: int
+    type: str
+    body: str
+    prev_hash: bytes
+    hash: bytes
+    artifact_id: UUID | None
+    payloads: dict[str, str]
+    sender: str | None
+
+
+@dataclass
+class Held:
+    """A run whose row lock is held. `row` is as the database has it; changes go through `append`, `move` and `change`."""
+
+    row: Run
+    changed: dict[str, Any] = field(default_factory=dict)
+    pending: list[_Pending] = field(default_factory=list)
+
+    def append(
+        self,
+        data: Data,
+        *,
+        actor: Actor,
+        texts: Mapping[str, Text | Payload] | None = None,
+        artifact: Artifact | None = None,
+        caused_by: int | None = None,
+        sender: str | None = None,
+        sent_at: datetime | None = None,
+    ) -> int:
+        """Append one event and return its sequence number. RunEnded once the run has ended."""
+        if self.row.ended_at is not None:
+            raise RunEnded(f"The run ended as {self.row.state}.", state=self.row.state)
+        payloads = {role: self._kept(data, role, text) for role, text in (texts or {}).items()}
+        commitments = {role: payload.commitment for role, payload in payloads.items()}
+        body = _body(data, actor, commitments, caused_by, sender, sent_at)
+        seq, prev = self.row.seq + 1, bytes(self.row.head_hash)
+        digest = chained(prev, seq, body)
+        ids = {role: str(payload.pk) for role, payload in payloads.items()}
+        self.pending.append(_Pending(seq, data.type, body, prev, digest, artifact and artifact.pk, ids, sender))
+        self.change(seq=seq, head_hash=digest)
+        return seq
+
+    def move(self, to: State, data: Data, *, actor: Actor = ENGINE, waiting: dict[str, Any] | None = None, **more: Any) -> int:
+        """Change the state and write the event of it. IllegalTransition if there is no such way."""
+        if not lifecycle.may(self.row.state, to):
+            if self.row.ended_at is not None:
+                raise RunEnded(f"The run ended as {self.row.state}.", state=self.row.state)
+            raise IllegalTransition(f"A run that is {self.row.state} can't become {to.value}.", state=self.row.state)
+        now = clock.now()
+        seq = self.append(data, actor=actor, **more)
+        self.change(state=to.value, state_since=now, waiting=waiting or {}, wake_at=None)
+        if lifecycle.ended(to):
+            self.change(ended_at=now)
+        return seq
+
+    def change(self, **fields: Any) -> None:
+        """Set fields of the run's row; they are saved with the events."""
+        for name, value in fields.items():
+            setattr(self.row, name, value)
+        self.changed.update(fields)
+
+    def _kept(self, data: Data, role: str, text: Text | Payload) -> Payload:
+        if not data.roles.fullmatch(role):
+            raise InvalidEvent(f"{data.type} carries no text called “{role[:40]}”.", type=data.type)
+        if isinstance(text, Payload):
+            return text
+        return vault.keep(self.row.workspace_id, text.content, label=text.label, media_type=text.media_type)
+
+
+@contextmanager
+def holding(run_id: UUID, *, token: int | None = None) -> Iterator[Held]:
+    """Lock the run, let the caller change it, and commit state and events together. Never nested.
+
+    `token`: the writer's fencing token; StaleToken if another worker has taken over since.
+    """
+    with transaction.atomic(durable=True):
+        row = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
+        if row is None:
+            raise NotFound
+        if token is not None and not Lease.objects.filter(run_id=run_id, token=token).exists():
+            raise StaleToken(f"Token {token} has been overtaken.", token=token)
+        before, held = row.seq, Held(row)
+        yield held
+        _flush(held, before)
+
+
+def create(run: Run) -> Held:
+    """Insert a new run's row inside the caller's transaction; append to what is returned, then `finish` it."""
+    run.save(force_insert=True)
+    return Held(run)
+
+
+def finish(held: Held) -> None:
+    """Write what was appended to a run that `create` made, in the same transaction."""
+    _flush(held, 0)
+
+
+def chained(prev: bytes, seq: int, body: str) -> bytes:
+    """The hash of an event: SHA-256(hash before ‖ seq as 8 bytes, big-endian ‖ body in UTF-8)."""
+    return hashlib.sha256(prev + seq.to_bytes(8, "big") + body.encode()).digest()
+
+
+def stamp(at: datetime) -> str:
+    """A time as the log writes it: UTC, microseconds, Z."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _body(
+    data: Data, actor: Actor, commitments: Mapping[str, str], caused_by: int | None, sender: str | None, sent_at: datetime | None
+) -> str:
+    body: dict[str, Any] = {
+        "v": 1,
+        "type": data.type,
+        "at": stamp(clock.now()),
+        "actor": {"kind": actor.kind, "id": actor.id},
+        "data": data.model_dump(mode="json", exclude_none=True),
+        "payloads": dict(commitments),
+    }
+    if caused_by is not None:
+        body["caused_by"] = caused_by
+    if sender is not None:
+        body["sender"] = {"id": sender} | ({"at": stamp(sent_at)} if sent_at else {})
+    # Equal to RFC 8785 here: keys are ASCII and there are no floats, so sorted keys and orjson's shortest escapes are the canonical form.
+    text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS).decode()
+    if len(text) > MAX_BODY:
+        raise InvalidEvent(f"The event is {len(text)} bytes; at most {MAX_BODY} are kept. Put long text into a payload.")
+    return text
+
+
+def _flush(held: Held, before: int) -> None:
+    if held.pending:
+        _insert(held)
+    if not held.changed:
+        return
+    # the row lock makes this certain; the condition makes a mistake in locking loud
+    if Run.objects.filter(pk=held.row.pk, seq=before).update(**held.changed) != 1:
+        raise StaleToken("The log moved under this writer.")
+    wake = partial(live.wake, held.row.pk, held.row.workspace_id, held.row.seq)
+    transaction.on_commit(wake, robust=True)
+    if held.changed.get("state") == State.QUEUED.value and held.row.workflow:
+        transaction.on_commit(partial(live.call_worker, held.row.pk), robust=True)
+
+
+def _insert(held: Held) -> None:
+    rows = [(held.row.month, held.row.pk, *_columns(e)) for e in held.pending]
+    if connection.vendor == "postgresql":
+        _insert_unnested(rows)
+    else:
+        names = ("run_month", "run_id", "seq", "type", "body", "prev_hash", "hash", "artifact_id", "payloads", "sender")
+        Event.objects.bulk_create(Event(**dict(zip(names, (*row[:8], orjson.loads(row[8]), row[9]), strict=True))) for row in rows)
+
+
+def _columns(e: _Pending) -> tuple[Any, ...]:
+    return e.seq, e.type, e.body, e.prev_hash, e.hash, e.artifact_id, orjson.dumps(e.payloads).decode(), e.sender
+
+
+def _insert_unnested(rows: list[tuple[Any, ...]]) -> None:
+    """All rows in one statement of fixed shape: about nine times faster than a VALUES list of the same batch."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO runs_event (run_month, run_id, seq, type, body, prev_hash, hash, artifact_id, payloads, sender) "
+            "SELECT m, r, s, t, b, p, h, a, j::jsonb, i FROM unnest(%s::date[], %s::uuid[], %s::bigint[], %s::text[], %s::text[], "
+            "%s::bytea[], %s::bytea[], %s::uuid[], %s::text[], %s::text[]) AS e(m, r, s, t, b, p, h, a, j, i)",
+            columns,
+        )

@@ -1,0 +1,76 @@
+"""Reading the log from a cursor. The stored body is spliced into the answer as it is, never parsed.
+
+A line on the wire: `{"seq": 7, "hash": "…", "body": {…}, "texts": {"title": {"text": "…", "label": "internal"}}}`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from access.errors import NotFound
+from artifacts import vault
+from runs.errors import CursorAhead
+from runs.lifecycle import ended
+from runs.models import Event, Run
+
+MAX_PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some events after a cursor, as JSON lines, and where the log stood when they were read."""
+
+    lines: list[bytes]
+    seqs: list[int]
+    head: int
+    ended: bool
+
+    @property
+    def cursor(self) -> int:
+        return self.seqs[-1] if self.seqs else self.head
+
+
+def read(run_id: UUID, *, after: int = 0, limit: int = MAX_PAGE, types: Iterable[str] = ()) -> Page:
+    """Events with seq > `after`, oldest first, at most `limit`. CursorAhead names the head if `after` is past it. Three queries at most."""
+    head, state = head_of(run_id)
+    if after > head:
+        raise CursorAhead(f"The log ends at {head}; the cursor was {after}.", head=head)
+    rows = Event.objects.filter(run_id=run_id, seq__gt=after, seq__lte=head).order_by("seq")
+    if types := list(types):
+        rows = rows.filter(type__in=types)
+    found = list(rows.values_list("seq", "hash", "body", "payloads")[: max(1, min(limit, MAX_PAGE))])
+    return Page(_lines(found), [row[0] for row in found], head, ended(state))
+
+
+def head_of(run_id: UUID) -> tuple[int, str]:
+    """The last sequence number and the state."""
+    row = Run.objects.filter(pk=run_id).values_list("seq", "state").first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _lines(found: list[tuple[int, bytes, str, dict[str, str]]]) -> list[bytes]:
+    texts = vault.shown(UUID(pk) for row in found for pk in row[3].values())
+    return [
+        orjson.dumps(
+            {
+                "seq": seq,
+                "hash": bytes(digest).hex(),
+                "body": orjson.Fragment(body),
+                "texts": {role: as_json(texts[UUID(pk)]) for role, pk in payloads.items()},
+            }
+        )
+        for seq, digest, body, payloads in found
+    ]
+
+
+def as_json(shown: vault.Shown) -> dict[str, Any]:
+    """A payload as anybody who may see the run sees it."""
+    if shown.erased_at is not None:
+        return {"erased_at": shown.erased_at, "erased_by": shown.erased_by}
+    hidden = {"hidden": shown.hidden} if shown.hidden else {}
+    return {"text": shown.text, "label": shown.label, "media_type": shown.media_type, "size": shown.size} | hidden
