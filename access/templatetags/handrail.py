@@ -1,0 +1,330 @@
+"""`{% load handrail %}`: how a state, a time, a digest, a person or a hostile text is drawn. Pure: no query, no clock but `config.clock`.
+
+Every tag escapes what it is given and answers safe HTML. docs/frontend.md lists them.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django import template
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import escape, format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from access import characters
+from config import clock
+
+register = template.Library()
+
+# key → (what the style sheet colours by, icon, word)
+STATES: Final[Mapping[str, tuple[str, str, str]]] = {
+    # the six words of the mocks, and ink
+    "waiting": ("waiting", "wait", "Waiting"),
+    "running": ("running", "run", "Running"),
+    "done": ("done", "done", "Done"),
+    "failed": ("failed", "fail", "Failed"),
+    "undone": ("undone", "undo", "Undone"),
+    "planned": ("planned", "plan", "Planned"),
+    "paused": ("paused", "pause", "Paused"),
+    "cancelled": ("cancelled", "stop", "Cancelled"),
+    # runs
+    "queued": ("running", "run", "Running"),
+    "parked": ("failed", "fail", "Stuck"),
+    "stalled": ("failed", "fail", "Stuck"),
+    "cancelling": ("undone", "undo", "Undoing"),
+    "compensating": ("undone", "undo", "Undoing"),
+    "succeeded": ("done", "done", "Done"),
+    # actions
+    "proposed": ("waiting", "wait", "Waiting"),
+    "unknown": ("waiting", "wait", "Outcome unknown"),
+    "approved": ("done", "done", "Approved"),
+    "granted": ("running", "run", "Approved, not run yet"),
+    "delivered": ("running", "run", "Approved, not run yet"),
+    "redeemed": ("running", "run", "Being run"),
+    "executed": ("done", "done", "Done"),
+    "verified": ("done", "done", "Done"),
+    "rejected": ("cancelled", "stop", "Rejected"),
+    "refused": ("failed", "fail", "Refused"),
+    "expired": ("cancelled", "stop", "Expired"),
+    "withdrawn": ("cancelled", "stop", "Withdrawn"),
+    "superseded": ("cancelled", "stop", "Replaced"),
+    "recalled": ("undone", "undo", "Recalled"),
+    # checks
+    "pass": ("done", "done", "Pass"),
+    "fail": ("failed", "fail", "Fail"),
+    "not_yet": ("planned", "plan", "Not yet"),
+}
+LABELS: Final[Mapping[str, tuple[int, str]]] = {
+    "public": (1, "Public"),
+    "internal": (2, "Internal"),
+    "personal": (3, "Personal data"),
+    "secret": (4, "Secret"),
+}
+HOT = timedelta(minutes=15)
+# (URL name, word, capability)
+NAV: Final = (
+    ("inbox", "Inbox", "approvals.view"),
+    ("runs", "Runs", "runs.view"),
+    ("recovery", "Recovery", "runs.recover"),
+    ("permissions", "Permissions", "access.manage"),
+)
+
+
+@register.simple_tag
+def icon(name: str, label: str = "", small: bool = False) -> SafeString:
+    """An icon of the sprite. Silent unless it has a label of its own."""
+    size = "i s" if small else "i"
+    if label:
+        return format_html('<svg class="{}" role="img" aria-label="{}"><use href="#i-{}"></use></svg>', size, label, name)
+    return format_html('<svg class="{}" aria-hidden="true"><use href="#i-{}"></use></svg>', size, name)
+
+
+@register.simple_tag
+def state(key: str, word: str = "", pill: bool = False) -> SafeString:
+    """Shape, word and colour of a state. A key nobody knows is drawn in ink under its own name."""
+    shade, shape, usual = STATES.get(str(key), ("", "minus", str(key).replace("_", " ").capitalize()))
+    return format_html(
+        '<span class="{}" data-s="{}">{}{}</span>', "st pill" if pill else "st", shade, icon(shape), word or usual
+    )
+
+
+@register.filter
+def shade(key: str) -> str:
+    """The `data-s` of a state key, for parts that are coloured as a whole."""
+    return STATES.get(str(key), ("", "", ""))[0]
+
+
+@register.filter
+def shape(key: str) -> str:
+    """The icon name of a state key."""
+    return STATES.get(str(key), ("", "minus", ""))[1]
+
+
+@register.simple_tag
+def sensitivity(label: str) -> SafeString:
+    """A payload's label: filled bars and its name. What has no known label counts as the highest."""
+    level, word = LABELS.get(str(label), (4, "Unlabelled"))
+    return format_html('<span class="label" data-n="{}">{}</span>', level, word)
+
+
+@register.simple_tag
+def redacted(what: str = "hidden", reveal: str = "") -> SafeString:
+    """In place of a value that is not in the page. `reveal` is the id of the dialog that asks for it; none means no Reveal."""
+    button = (
+        format_html('<button type="button" command="show-modal" commandfor="{}" aria-label="Reveal {}">Reveal</button>', reveal, what)
+        if reveal
+        else ""
+    )
+    return format_html('<span class="redacted">{}{}{}</span>', icon("lock", small=True), what, button)
+
+
+@register.simple_tag
+def digest(value: str | bytes, chars: int = 12, copy: bool = True, key: str = "") -> SafeString:
+    """A digest in groups of four; the button copies the whole of it. `chars=0` shows all. `key` is the key that copies."""
+    whole = value.hex() if isinstance(value, bytes) else str(value).removeprefix("sha256:")
+    shown = whole[:chars] if chars else whole
+    grouped = " ".join(shown[at : at + 4] for at in range(0, len(shown), 4))
+    if not copy:
+        return format_html('<span class="digest">{}</span>', grouped)
+    shortcut = format_html(' data-key="{}"', key) if key else ""
+    return format_html(
+        '<span class="digest"><span>{}</span><button type="button" data-copy="{}" aria-label="Copy full digest {}"{}>{}</button></span>',
+        grouped,
+        whole,
+        grouped,
+        shortcut,
+        icon("copy", small=True),
+    )
+
+
+@register.simple_tag
+def fuse(until: datetime | None, since: datetime | None = None, form: str = "short") -> SafeString:
+    """A deadline that burns down. `form`: "short" (44 min), "left" (44 min left), "long" (44 min left, until 15:15).
+
+    The bar is what is left of since…until, in whole percent; without `since` it is full until the deadline has passed.
+    """
+    if until is None:
+        return mark_safe("")
+    start = since or until
+    percent, left = left_of(start, until, clock.now())
+    hot = " hot" if is_hot(percent, left) else ""
+    return format_html(
+        '<span class="fuse{}" data-p="{}" data-since="{}" data-until="{}">{}</span>',
+        hot,
+        percent,
+        _iso(start),
+        _iso(until),
+        _time(until, f"left-{form}", f"until {_utc(until)}"),
+    )
+
+
+def left_of(since: datetime, until: datetime, now: datetime) -> tuple[int, timedelta]:
+    """(percent left 0…100, time left) of a span at a moment."""
+    left = max(until - now, timedelta())
+    whole = until - since
+    if not left or whole <= timedelta():
+        return (100 if left else 0), left
+    return min(100, max(1, round(100 * (left / whole)))), left
+
+
+def is_hot(percent: int, left: timedelta) -> bool:
+    return left <= HOT and percent <= 50
+
+
+@register.simple_tag
+def ago(when: datetime | None) -> SafeString:
+    """How long ago; until the script has run, and on paper, when."""
+    return _time(when, "ago", _utc(when)) if when else mark_safe("")
+
+
+@register.simple_tag(name="clock")
+def clock_(when: datetime | None, css: str = "", seconds: bool = False) -> SafeString:
+    """A time of day in the viewer's zone, with the date if it is not today."""
+    return _time(when, "clock-s" if seconds else "clock", _utc(when, seconds), css) if when else mark_safe("")
+
+
+@register.simple_tag
+def duration(start: datetime | timedelta | float | None, end: datetime | None = None) -> SafeString:
+    """How long something took: a span, seconds, or from start to end. From a start alone it counts on ("18 min so far")."""
+    if start is None:
+        return mark_safe("")
+    if isinstance(start, datetime) and end is None:
+        return _time(start, "so-far", f"since {_utc(start)}")
+    span = end - start if isinstance(start, datetime) and end else start
+    seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)  # type: ignore[arg-type]
+    return format_html('<time datetime="PT{}S">{}</time>', f"{max(seconds, 0):g}", spell(seconds))
+
+
+def spell(seconds: float) -> str:
+    """Seconds in words: 0.4 s, 38 s, 4 min, 2 h 10, 3 days. Two units at most, never more exact than people care."""
+    seconds = max(seconds, 0)
+    if seconds < 10:
+        return f"{seconds:.1f} s" if seconds % 1 >= 0.05 else f"{seconds:.0f} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes = int(seconds / 60 + 0.5) if seconds < 3570 else int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d}" if minutes % 60 else f"{minutes // 60} h"
+    days = minutes // (24 * 60)
+    return f"{days} days" if days > 1 else "1 day"
+
+
+@register.simple_tag
+def person(name: str, small: bool = False, named: bool = False) -> SafeString:
+    """A person's initials in a circle, silent; with `named` the name beside it."""
+    circle = format_html('<span class="{}" aria-hidden="true">{}</span>', "avatar av-s" if small else "avatar", initials(name))
+    return format_html("{} <b>{}</b>", circle, name) if named else circle
+
+
+@register.filter
+def initials(name: str) -> str:
+    """First letters of the first and the last word: JW. "?" for a name without a letter."""
+    words = [[char for char in word if char.isalnum()] for word in str(name).split()]
+    letters = [word[0] for word in words if word]
+    if not letters:
+        return "?"
+    return (letters[0] if len(letters) == 1 else letters[0] + letters[-1]).upper()
+
+
+@register.simple_tag
+def bytesize(count: int) -> SafeString:
+    """A size for people, in steps of a thousand; the exact number stands in the title."""
+    exact = f"{int(count):,} byte" + ("" if int(count) == 1 else "s")
+    size, unit = float(count), "bytes"
+    for unit in ("bytes", "KB", "MB", "GB"):  # noqa: B007
+        if size < 999.5 or unit == "GB":
+            break
+        size /= 1000
+    text = exact if unit == "bytes" else f"{size:.0f} {unit}" if size >= 9.95 else f"{size:.1f} {unit}"
+    return format_html('<data value="{}" title="{}">{}</data>', int(count), exact, text)
+
+
+@register.simple_tag
+def num(value: int | float | str) -> SafeString:
+    """A figure that lines up with others: thousands apart."""
+    return format_html('<span class="num">{}</span>', f"{value:,}" if isinstance(value, int | float) else value)
+
+
+@register.simple_tag
+def glyphs(text: object) -> SafeString:
+    """A text as it is, nothing lost: what cannot be seen is drawn with its code point, and its direction stays its own.
+
+    A long run of different hidden characters is drawn as one mark that counts them, so that the page stays in proportion to the text.
+    """
+    drawn = [_hidden(part) if isinstance(part, list) else escape(part) for part in characters.parts(str(text))]
+    return mark_safe(f"<bdi>{''.join(drawn)}</bdi>")  # noqa: S308  each part was escaped
+
+
+def _hidden(run: list[characters.Hidden]) -> SafeString:
+    if len(run) > 8:
+        count = sum(one.count for one in run)
+        codes = sorted({one.code for one in run}, key=lambda code: int(code[2:], 16))
+        listed = ", ".join(codes[:12]) + (f" and {len(codes) - 12} more" if len(codes) > 12 else "")
+        return format_html('<span class="glyph" title="{}">{} hidden characters</span>', listed, f"{count:,}")
+    return format_html_join(
+        "",
+        '<span class="glyph" title="{}">{}{}</span>',
+        ((one.name, one.code, f" ×{one.count:,}" if one.count > 1 else "") for one in run),
+    )
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: template.Context) -> SafeString:
+    """`data-theme` for <html>, from the cookie; nothing when the system decides."""
+    chosen = theme_choice(context)
+    return format_html(' data-theme="{}"', chosen) if chosen != "system" else mark_safe("")
+
+
+@register.simple_tag(takes_context=True)
+def theme_choice(context: template.Context) -> str:
+    """light, dark, or system, which is the default."""
+    request = context.get("request")
+    chosen = request.COOKIES.get("theme", "") if request else ""
+    return chosen if chosen in ("light", "dark") else "system"
+
+
+@register.simple_tag
+def server_now() -> str:
+    """The server's time, so that a page counts down by it and not by the viewer's clock."""
+    return _iso(clock.now())
+
+
+@register.simple_tag(takes_context=True)
+def nav(context: template.Context) -> list[dict[str, Any]]:
+    """The rooms this person may enter and that exist: [{name, word, url, here}]. No dead links."""
+    request = context.get("request")
+    actor = getattr(request, "actor", None)
+    if actor is None or not actor.is_known:
+        return []
+    rooms = []
+    for name, word, capability in NAV:
+        url = _url(name)
+        if url and actor.workspaces(capability):
+            here = context.get("room") == name or request.path == url or request.path.startswith(url.rstrip("/") + "/")
+            rooms.append({"name": name, "word": word, "url": url, "here": here})
+    return rooms
+
+
+def _url(name: str) -> str:
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return ""
+
+
+def _time(when: datetime, kind: str, text: str, css: str = "") -> SafeString:
+    """`static/js/times.js` rewrites the text by `data-time`; what stands here is true without it."""
+    style = format_html(' class="{}"', css) if css else ""
+    return format_html('<time{} datetime="{}" data-time="{}">{}</time>', style, _iso(when), kind, text)
+
+
+def _iso(when: datetime) -> str:
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _utc(when: datetime, seconds: bool = False) -> str:
+    utc = when.astimezone(UTC)
+    return f"{utc.day} {utc:%b %Y}, {utc:%H:%M:%S} UTC" if seconds else f"{utc.day} {utc:%b %Y}, {utc:%H:%M} UTC"

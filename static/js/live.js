@@ -1,0 +1,203 @@
+// The page's event stream. Used by writing ws-connect="/ws/runs/…?after=33" on an element; htmx draws what comes.
+// The extension would open one fixed URL and give up on most close codes. This socket asks again from the last seq it drew,
+// on every close code, with growing pauses. It tells the page by:
+//   <html data-live="open|connecting|lost|ended">, an event `handrail:live` on document ({state, seq, retryAt}),
+//   [data-live-indicator] (word in [data-live-text], or in itself), [data-live-seq], [data-live-notice] after 3 s.
+// A message is HTML with data-seq on a fragment; one whose seq was drawn before is dropped. [data-live-end] in it says that nothing follows.
+// An empty message or comment is a heartbeat: once one was heard, 45 s of silence count as a lost connection.
+(() => {
+  const NOTICE_AFTER = 3000, CONNECT_WITHIN = 10000, SILENCE = 45000, ASLEEP = 150000, STEADY = 5000;
+  const PAUSES = [500, 1000, 2000, 4000, 8000, 15000];
+  const GONE = { 4401: "You are signed out.", 4403: "You may no longer see this.", 4404: "This is no longer here." };
+  const sockets = new Set();
+  let drawing = null;
+
+  class SteadySocket extends EventTarget {
+    constructor(url) {
+      super();
+      this.url = new URL(url);
+      const after = this.url.searchParams.get("after");
+      this.seq = after === null ? highest(document) : Number(after);
+      this.attempt = 0;
+      this.state = "connecting";
+      this.word = "Connection lost.";
+      this.lostAt = Date.now();
+      sockets.add(this);
+      this.open();
+    }
+
+    // what the extension reads of a WebSocket
+    get OPEN() { return WebSocket.OPEN; }
+    get readyState() { return this.state === "open" ? WebSocket.OPEN : this.state === "closed" ? WebSocket.CLOSED : WebSocket.CONNECTING; }
+    send(text) { this.socket.send(text); }
+    close() { this.end("closed"); }
+
+    open() {
+      this.drop();
+      this.retryAt = null;
+      if (this.seq > 0 || this.url.searchParams.has("after")) this.url.searchParams.set("after", this.seq);
+      const socket = (this.socket = new WebSocket(this.url));
+      this.beats = false;
+      this.heardAt = Date.now();
+      this.timer = setTimeout(() => this.lost(), CONNECT_WITHIN);
+      socket.onopen = (event) => this.opened(event);
+      socket.onmessage = ({ data }) => this.heard(data);
+      socket.onclose = ({ code }) => this.lost(code);
+      tell();
+    }
+
+    opened(event) {
+      this.state = "open";
+      this.heardAt = Date.now();
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => (this.attempt = 0), STEADY);
+      this.onopen?.(event);
+      tell();
+    }
+
+    heard(data) {
+      this.heardAt = Date.now();
+      const html = typeof data === "string" ? data.trim() : "";
+      if (!html || /^<!--[^>]*-->$/.test(html)) {
+        this.beats = true;
+        return;
+      }
+      const message = document.createElement("template");
+      message.innerHTML = html;
+      const seq = highest(message.content);
+      if (seq && seq <= this.seq) return;
+      if (!this.draw(html)) return this.lost(); // not drawn, so asked for again
+      this.seq = Math.max(this.seq, seq);
+      if (message.content.querySelector("[data-live-end]")) this.end("ended");
+      tell();
+    }
+
+    draw(html) {
+      drawing = this;
+      this.drawn = false;
+      this.dispatchEvent(new MessageEvent("message", { data: html }));
+      drawing = null;
+      return this.drawn || !this.connected;
+    }
+
+    get connected() { return this.state === "open"; }
+
+    lost(code) {
+      if (this.state === "closed" || this.state === "ended") return;
+      this.drop();
+      if (this.state === "open") this.lostAt = Date.now();
+      this.state = "lost";
+      this.word = GONE[code] ?? "Connection lost.";
+      const pause = code in GONE ? PAUSES.at(-1) : PAUSES[Math.min(this.attempt, PAUSES.length - 1)];
+      this.attempt += 1;
+      const jittered = pause * (0.8 + 0.4 * Math.random()); // many viewers must not all come back at once
+      this.retryAt = Date.now() + jittered;
+      this.timer = setTimeout(() => this.open(), jittered);
+      tell();
+    }
+
+    end(state) {
+      this.state = state;
+      this.drop();
+      if (state === "closed") sockets.delete(this);
+      tell();
+    }
+
+    drop() {
+      clearTimeout(this.timer);
+      if (!this.socket) return;
+      this.socket.onopen = this.socket.onmessage = this.socket.onclose = null;
+      this.socket.close();
+      this.socket = null;
+    }
+
+    // the network or the lid came back: do not sit out the pause
+    now() {
+      if (this.state === "lost") this.open();
+    }
+
+    check(slept) {
+      if (this.state === "open" && (slept || (this.beats && Date.now() - this.heardAt > SILENCE))) this.lost();
+    }
+  }
+
+  htmx.createWebSocket = (url) => new SteadySocket(url);
+  document.addEventListener("htmx:wsAfterMessage", () => drawing && (drawing.drawn = true));
+
+  document.addEventListener("click", (event) => event.target.closest("[data-live-retry]") && each("now"));
+  addEventListener("online", () => each("now"));
+  addEventListener("pageshow", (event) => event.persisted && each("now"));
+  document.addEventListener("visibilitychange", () => document.hidden || each("now"));
+
+  let tick = Date.now();
+  setInterval(() => {
+    const slept = Date.now() - tick > ASLEEP;
+    tick = Date.now();
+    each("check", slept);
+    if (sockets.size) show();
+  }, 1000);
+
+  function each(verb, ...args) {
+    for (const socket of [...sockets]) socket[verb](...args);
+  }
+
+  // the page shows the worst of its sockets; there is normally one
+  function worst() {
+    const order = ["lost", "connecting", "open", "ended"];
+    return [...sockets].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state))[0];
+  }
+
+  function tell() {
+    const socket = worst();
+    const state = socket?.state ?? "";
+    if (state) document.documentElement.dataset.live = state;
+    else delete document.documentElement.dataset.live;
+    document.dispatchEvent(new CustomEvent("handrail:live", { detail: socket && { state, seq: socket.seq, retryAt: socket.retryAt } }));
+    show();
+  }
+
+  function show() {
+    const socket = worst();
+    for (const indicator of document.querySelectorAll("[data-live-indicator]")) indicate(indicator, socket);
+    for (const place of document.querySelectorAll("[data-live-seq]")) if (socket) write(place, String(socket.seq));
+    for (const notice of document.querySelectorAll("[data-live-notice]")) note(notice, socket);
+  }
+
+  function indicate(indicator, socket) {
+    indicator.hidden = !socket;
+    if (!socket) return;
+    const on = socket.state === "open" || (socket.state === "connecting" && socket.attempt === 0);
+    const word = socket.state === "ended" ? "Complete" : on ? "Live" : "Not live";
+    indicator.dataset.live = socket.state === "ended" ? "ended" : on ? "on" : "off";
+    const place = indicator.querySelector("[data-live-text]") ?? (indicator.childElementCount ? null : indicator);
+    if (place) write(place, word);
+  }
+
+  function note(notice, socket) {
+    const away = socket && (socket.state === "lost" || socket.state === "connecting");
+    const late = away && Date.now() - socket.lostAt >= NOTICE_AFTER;
+    if (late) {
+      write(notice.querySelector("[data-live-word]"), socket.word);
+      write(notice.querySelector("[data-live-next]"), String(socket.seq + 1));
+      write(notice.querySelector("[data-live-when]"), when(socket));
+    }
+    if (notice.hidden === !late) return;
+    notice.hidden = !late;
+    // read out once each way, without a number that changes
+    handrail.say(late ? `${socket.word} Trying again.` : "Connected again.");
+  }
+
+  function when(socket) {
+    if (socket.state === "connecting") return "Trying now";
+    const seconds = Math.max(1, Math.round((socket.retryAt - Date.now()) / 1000));
+    return `Trying again in ${seconds} second${seconds === 1 ? "" : "s"}`;
+  }
+
+  function write(place, text) {
+    if (place && place.textContent !== text) place.textContent = text;
+  }
+
+  function highest(root) {
+    return Math.max(0, ...[...root.querySelectorAll("[data-seq]")].map((element) => Number(element.dataset.seq) || 0));
+  }
+})();

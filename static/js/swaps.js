@@ -1,0 +1,86 @@
+// What a swap must not take away: the place you are in, what you typed, what you opened, where the focus is.
+(() => {
+  const FIELD = "input, textarea, select";
+  const dirty = new WeakSet();
+
+  Object.assign(Idiomorph.defaults.callbacks, { beforeNodeMorphed: mayMorph, beforeAttributeUpdated: mayChange });
+
+  document.addEventListener("input", (event) => event.target.form && dirty.add(event.target.form));
+  document.addEventListener("reset", (event) => dirty.delete(event.target));
+  document.addEventListener("htmx:oobBeforeSwap", (event) => around(event.detail.target));
+  document.addEventListener("htmx:beforeSwap", (event) => around(event.detail.target));
+  document.addEventListener("htmx:sendError", unanswered);
+  document.addEventListener("htmx:timeout", unanswered);
+  document.addEventListener("htmx:afterSwap", ({ detail }) => detail.elt && focusNew(detail.target));
+
+  // never live: a form you are in or have written in, an open dialog or menu. data-over on the new one says that it was overtaken.
+  function mayMorph(old, fresh) {
+    if (old.nodeType !== 1) return true;
+    if (old.matches("dialog[open], [popover]:popover-open")) return false;
+    if (old.matches("form") && !fresh.hasAttribute?.("data-over")) return !dirty.has(old) && !writingIn(old);
+    return true;
+  }
+
+  // a fold stays as the reader left it
+  function mayChange(name, element) {
+    return !(name === "open" && element.matches("details, dialog"));
+  }
+
+  function writingIn(form) {
+    const active = document.activeElement;
+    return form.contains(active) && active.matches(FIELD) && !active.matches("[type=submit], [type=button]");
+  }
+
+  // the swap itself is synchronous, so a microtask comes right after it and before the page is painted
+  function around(target) {
+    if (!target) return;
+    const kept = typed(target);
+    const focus = focused(target);
+    if (kept.length || focus) queueMicrotask(() => { restore(kept); refocus(focus); });
+  }
+
+  // [data-kept="name"]: what was typed there comes back in the field of that name that replaces it
+  function typed(target) {
+    return [...target.querySelectorAll("[data-kept]")].filter((field) => field.value).map((field) => [field.dataset.kept, field.value]);
+  }
+
+  function restore(kept) {
+    for (const [name, value] of kept) {
+      const field = document.querySelector(`[data-kept="${CSS.escape(name)}"]`);
+      if (field && !field.value) field.value = value;
+    }
+  }
+
+  function focused(target) {
+    const active = document.activeElement;
+    if (!active || active === document.body || !target.contains(active)) return null;
+    return { active, id: active.id, name: active.name, home: target.id || target.closest("[id]")?.id };
+  }
+
+  // the same thing, else its replacement's heading: the focus is never lost to the top of the page
+  function refocus(was) {
+    if (!was || was.active.isConnected) return;
+    const home = document.getElementById(was.home) ?? document.getElementById("main");
+    const same = (was.id && document.getElementById(was.id)) || (was.name && home?.querySelector(`[name="${CSS.escape(was.name)}"]`));
+    (same || home?.querySelector("[data-focus], [tabindex='-1']") || home)?.focus({ preventScroll: true });
+  }
+
+  // an answer that asks for the focus: a refused form, the next action's heading
+  function focusNew(target) {
+    const place = target?.matches?.("[data-focus]") ? target : target?.querySelector?.("[data-focus]");
+    place?.focus({ preventScroll: false });
+  }
+
+  // no answer: nobody knows whether it was recorded, so say that, and that repeating is safe
+  function unanswered({ detail }) {
+    const place = detail.elt?.closest("form")?.querySelector("[data-outcome]") ?? document.querySelector("[data-outcome]");
+    const note = document.getElementById("no-answer")?.content.firstElementChild.cloneNode(true);
+    if (!note || detail.requestConfig?.verb === "get") return;
+    (place ?? document.getElementById("main")).prepend(note);
+    note.querySelector("button").addEventListener("click", () => {
+      note.remove();
+      detail.elt.requestSubmit ? detail.elt.requestSubmit() : detail.elt.click();
+    });
+    note.focus();
+  }
+})();
