@@ -1,0 +1,27 @@
+"""Celery carries wake-ups: "run R can go on". What is true is in the database; a lost message costs a second, until the next sweep."""
+
+import os
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from billiard import current_process
+from celery import Celery
+from celery.signals import setup_logging, worker_process_init
+
+from config import lifeline
+
+app = Celery("handrail")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+@setup_logging.connect
+def log_as_django_does(**_: Any) -> None:
+    """Being connected is what counts: Celery then leaves logging alone, and Django's LOGGING holds for workers too."""
+
+
+@worker_process_init.connect
+def end_with_the_worker(**_: Any) -> None:
+    """A worker killed with -9 takes its processes along, at once and in the middle of a step: none goes on unseen."""
+    lifeline.tie(current_process()._parent_pid)

