@@ -64,6 +64,7 @@ class Actor:
     access_version: int = 0
     signed_in: str = ""  # password | demo | key
     key_id: str = ""  # agents: the key that was used
+    role: str = ""  # people: what the role is called, for the eye only; rights are in `grants`
 
     @property
     def is_known(self) -> bool:
@@ -99,14 +100,15 @@ def person(user_id: UUID, *, signed_in: str = "password") -> Actor:
     """The actor of a user, read afresh; nobody if the account is deactivated. One query."""
     rows = list(
         Membership.objects.filter(user_id=user_id, user__is_active=True, deactivated_at=None).values_list(
-            "workspace_id", "role__capabilities", "user__name", "user__access_version"
+            "workspace_id", "role__capabilities", "user__name", "user__access_version", "role__name"
         )
     )
     if not rows:
         user = User.objects.filter(pk=user_id, is_active=True).first()
         return Actor("human", str(user.pk), user.name, {}, user.access_version, signed_in) if user else NOBODY
-    grants = {workspace: frozenset(capabilities) & CAPABILITIES.keys() for workspace, capabilities, _, _ in rows}
-    return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in)
+    grants = {workspace: frozenset(capabilities) & CAPABILITIES.keys() for workspace, capabilities, *_ in rows}
+    role = ", ".join(sorted({row[4] for row in rows}))
+    return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, role=role)
 
 
 def _agent(header: bytes) -> Actor:

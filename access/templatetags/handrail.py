@@ -64,10 +64,10 @@ LABELS: Final[Mapping[str, tuple[int, str]]] = {
 HOT = timedelta(minutes=15)
 # (URL name, word, capability)
 NAV: Final = (
-    ("inbox", "Inbox", "approvals.view"),
-    ("runs", "Runs", "runs.view"),
-    ("recovery", "Recovery", "runs.recover"),
-    ("permissions", "Permissions", "access.manage"),
+    ("approvals:inbox", "Inbox", "approvals.view"),
+    ("runs:list", "Runs", "runs.view"),
+    ("runs:recovery", "Recovery", "runs.recover"),
+    ("access:permissions", "Permissions", "access.manage"),
 )
 
 
@@ -83,10 +83,8 @@ def icon(name: str, label: str = "", small: bool = False) -> SafeString:
 @register.simple_tag
 def state(key: str, word: str = "", pill: bool = False) -> SafeString:
     """Shape, word and colour of a state. A key nobody knows is drawn in ink under its own name."""
-    shade, shape, usual = STATES.get(str(key), ("", "minus", str(key).replace("_", " ").capitalize()))
-    return format_html(
-        '<span class="{}" data-s="{}">{}{}</span>', "st pill" if pill else "st", shade, icon(shape), word or usual
-    )
+    colour, form, usual = STATES.get(str(key), ("", "minus", str(key).replace("_", " ").capitalize()))
+    return format_html('<span class="{}" data-s="{}">{}{}</span>', "st pill" if pill else "st", colour, icon(form), word or usual)
 
 
 @register.filter
@@ -294,21 +292,23 @@ def server_now() -> str:
 
 @register.simple_tag(takes_context=True)
 def nav(context: template.Context) -> list[dict[str, Any]]:
-    """The rooms this person may enter and that exist: [{name, word, url, here}]. No dead links."""
+    """The rooms this person may enter and that exist: [{name, word, url, here}]. No dead links. A page elsewhere sets `room`."""
     request = context.get("request")
     actor = getattr(request, "actor", None)
     if actor is None or not actor.is_known:
         return []
     rooms = []
     for name, word, capability in NAV:
-        url = _url(name)
+        url = nav_url(name)
         if url and actor.workspaces(capability):
-            here = context.get("room") == name or request.path == url or request.path.startswith(url.rstrip("/") + "/")
-            rooms.append({"name": name, "word": word, "url": url, "here": here})
+            here = context.get("room") == word.lower() or request.path == url or request.path.startswith(url.rstrip("/") + "/")
+            rooms.append({"name": word.lower(), "word": word, "url": url, "here": here})
     return rooms
 
 
-def _url(name: str) -> str:
+@register.simple_tag
+def nav_url(name: str) -> str:
+    """The address of a named page, or nothing while it does not exist."""
     try:
         return reverse(name)
     except NoReverseMatch:

@@ -8,7 +8,7 @@
   document.addEventListener("input", (event) => event.target.form && dirty.add(event.target.form));
   document.addEventListener("reset", (event) => dirty.delete(event.target));
   document.addEventListener("htmx:oobBeforeSwap", (event) => around(event.detail.target));
-  document.addEventListener("htmx:beforeSwap", (event) => around(event.detail.target));
+  document.addEventListener("htmx:beforeSwap", (event) => refused(event) || around(event.detail.target));
   document.addEventListener("htmx:sendError", unanswered);
   document.addEventListener("htmx:timeout", unanswered);
   document.addEventListener("htmx:afterSwap", ({ detail }) => detail.elt && focusNew(detail.target));
@@ -71,16 +71,44 @@
     place?.focus({ preventScroll: false });
   }
 
+  // Of an error with a fragment, the fragment is swapped as asked: the page knows better. Of a whole error page, its words are shown here.
+  function refused({ detail }) {
+    if (detail.xhr.status < 400) return false;
+    const html = detail.serverResponse;
+    if (html && !/^\s*<!doctype/i.test(html)) {
+      detail.shouldSwap = true;
+      return false;
+    }
+    const page = new DOMParser().parseFromString(html, "text/html").querySelector("[data-refused]");
+    if (!page) return unanswered({ detail });
+    const note = clone("refused-note");
+    note.querySelector("strong").textContent = page.querySelector("h1").textContent;
+    note.querySelector("[data-text]").textContent = [...page.querySelectorAll("p:not(.row)")].map((p) => p.textContent.trim()).join(" ");
+    show(note, detail.elt);
+    return true;
+  }
+
   // no answer: nobody knows whether it was recorded, so say that, and that repeating is safe
   function unanswered({ detail }) {
-    const place = detail.elt?.closest("form")?.querySelector("[data-outcome]") ?? document.querySelector("[data-outcome]");
-    const note = document.getElementById("no-answer")?.content.firstElementChild.cloneNode(true);
-    if (!note || detail.requestConfig?.verb === "get") return;
-    (place ?? document.getElementById("main")).prepend(note);
+    if (detail.requestConfig?.verb === "get") return true;
+    const note = clone("no-answer");
+    show(note, detail.elt);
     note.querySelector("button").addEventListener("click", () => {
       note.remove();
       detail.elt.requestSubmit ? detail.elt.requestSubmit() : detail.elt.click();
     });
+    return true;
+  }
+
+  // beside the thing: the form's own [data-outcome], else the page's
+  function show(note, by) {
+    const place = by?.closest("form")?.querySelector("[data-outcome]") ?? document.getElementById("outcome");
+    if (!place) return;
+    place.replaceChildren(note);
     note.focus();
+  }
+
+  function clone(id) {
+    return document.getElementById(id).content.firstElementChild.cloneNode(true);
   }
 })();

@@ -1,0 +1,56 @@
+"""The demo's people, as whom anybody on this machine may look around. Only in the demo, only from this machine."""
+
+import ipaddress
+from typing import NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from access.models import Membership, User
+
+# role → what it does, in the order people are offered
+ABOUT = {
+    "reviewer": "Decides: approves or rejects what the agents ask for.",
+    "manager": "Sees every run of the team and its evidence. Decides nothing.",
+    "operator": "Starts runs, steers them and keeps them alive.",
+    "admin": "Manages people, roles and agent keys. Decides nothing.",
+}
+FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO", "HTTP_X_REAL_IP", "HTTP_VIA")
+
+
+class Person(NamedTuple):
+    id: UUID
+    name: str
+    role: str
+    about: str
+
+
+def is_open(request: HttpRequest) -> bool:
+    """In the demo, asked from this machine itself, and not through a proxy that may speak for another one."""
+    return settings.DEMO and is_loopback(request.META.get("REMOTE_ADDR", "")) and not any(request.META.get(name) for name in FORWARDED)
+
+
+def is_loopback(address: str) -> bool:
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
+
+
+def people() -> list[Person]:
+    """The active people at invented addresses (`.example`), so that a real account added to a demo is never offered."""
+    members = (
+        Membership.objects.filter(deactivated_at=None, user__is_active=True, user__email__endswith=".example", role__name__in=ABOUT)
+        .select_related("user", "role")
+        .order_by("user__created_at", "user__name")
+    )
+    found = {m.user_id: Person(m.user_id, m.user.name, m.role.name, ABOUT[m.role.name]) for m in members}
+    return sorted(found.values(), key=lambda person: list(ABOUT).index(person.role))
+
+
+def person(user_id: str) -> User | None:
+    """The user behind one of `people()`, by the id on the button."""
+    chosen = next((one for one in people() if str(one.id) == user_id), None)
+    return User.objects.get(pk=chosen.id) if chosen else None
