@@ -70,6 +70,7 @@ class ProposedAction(models.Model):
     proposed_at = models.DateTimeField(default=clock.now)
     expires_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True)
+    settled_seq = models.PositiveBigIntegerField(default=0)  # the event that settled it
     superseded_by = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="supersedes")
     editor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     claimed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")

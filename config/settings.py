@@ -83,6 +83,8 @@ INSTALLED_APPS = [
 HANDRAIL_WORKFLOWS = env.words(
     "HANDRAIL_WORKFLOWS", ("examples.support_triage.workflow",) if DEMO else (), each=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 )
+HANDRAIL_LEASE_SECONDS = env.integer("LEASE_SECONDS", 4, low=1, high=600)  # a worker that is silent for so long has lost its run
+HANDRAIL_STOP_POINTS = env.text("HANDRAIL_STOP_POINTS")  # a directory; see runs/engine/points.py. For tests and for showing recovery
 MIDDLEWARE = [
     "config.middleware.RequestLog",
     "django.middleware.security.SecurityMiddleware",
@@ -96,6 +98,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "access.middleware.ActorMiddleware",
+    "access.pages.RefusalPages",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -122,6 +125,7 @@ USE_I18N = False
 # --- people ----------------------------------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "access.User"
+SILENCED_SYSTEM_CHECKS = ["auth.E003"]  # an address is unique whatever its case, by the constraint user_email_once on Lower("email")
 LOGIN_URL = "access:sign_in"
 LOGIN_REDIRECT_URL = "/"
 AUTH_PASSWORD_VALIDATORS = [
@@ -170,6 +174,7 @@ STORAGES = {
 }
 WHITENOISE_USE_FINDERS = True  # served from where they lie: no collectstatic to forget
 WHITENOISE_MAX_AGE = 60
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # --- database --------------------------------------------------------------------------------------------------------------------
 

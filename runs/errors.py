@@ -58,3 +58,10 @@ class StartReused(Refusal):
 
 class UnknownWorkflow(BadInput):
     """No such workflow is loaded."""
+
+
+class IntakeFailed(Refusal):
+    """This message could not be taken in."""
+
+    status: ClassVar[int] = 502
+    what_next: ClassVar[str] = "Nothing was started. Sending the same message again is safe."

@@ -174,6 +174,7 @@ class Lease(models.Model):
     worker = models.CharField(max_length=120, blank=True)
     pid = models.PositiveIntegerField(default=0)
     until = models.DateTimeField(null=True)  # null: nobody holds it
+    called_at = models.DateTimeField(null=True)  # when the sweep last called a worker for it; two sweeps at once call one
 
     class Meta:
         indexes = [models.Index(F("until"), name="lease_until", condition=Q(until__isnull=False))]  # the sweep

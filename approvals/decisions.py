@@ -1,0 +1,226 @@
+"""Deciding. The only writer of decisions.
+
+A decision names the digest that was on the screen. It stands by a guarded change of the action under the run's lock; the same
+decision again is answered with the first one, any other is refused and told what stands.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from django.db.models import Q
+
+from access import rules
+from access.models import User
+from access.rules import Actor
+from approvals import grants
+from approvals.errors import (
+    ActionClosed,
+    AlreadyClaimed,
+    AlreadyDecided,
+    ApproveLocked,
+    DigestChanged,
+    ReasonNeeded,
+    SelfApproval,
+)
+from approvals.models import Decision, ProposedAction
+from artifacts import vault
+from config import clock
+from runs import log
+from runs.lifecycle import State
+from runs.log import Held
+from runs.vocabulary import ActionDecided, ActionExpired, ActionWithdrawn, RunQueued
+
+Verdict = Literal["approved", "rejected"]
+CLAIM_LASTS = timedelta(minutes=15)
+MIN_REASON, MAX_REASON = 3, 4000
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision that stands. `again`: it stood already, and this was a repeat of it."""
+
+    decision: Decision
+    action: ProposedAction
+    again: bool
+
+
+@dataclass(frozen=True)
+class Yes:
+    """This person may decide."""
+
+
+@dataclass(frozen=True)
+class No:
+    """This person may not decide; `why` is a whole sentence."""
+
+    why: str
+
+
+def decide(
+    action: ProposedAction, *, reviewer: Actor, verdict: Verdict, digest: str, reason: str = "", seen: Mapping[str, Any] | None = None
+) -> Decided:
+    """Approve or reject the exact action with this digest."""
+    with log.holding(action.run_id) as run:
+        action = _locked(action.pk)
+        first = Decision.objects.filter(action=action, reviewer_id=reviewer.user_id, round=action.round).first()
+        if first is not None:
+            return _same(first, action, verdict, digest)
+        _check(action, reviewer, verdict, digest, reason)
+        decision = _write(run, action, reviewer, verdict, reason, seen or {})
+        if verdict == "rejected":
+            settle(run, action, "rejected", seq=decision.seq)
+        elif _approvals(action) >= action.policy.quorum:
+            settle(run, action, "approved", seq=decision.seq)
+            grants.give(run, action)
+    return Decided(decision, action, again=False)
+
+
+def may_decide(action: ProposedAction, actor: Actor) -> Yes | No:
+    """Whether this person may decide on this action, and if not, why not."""
+    if actor.kind != "human" or not rules.can(actor, "approvals.decide", action.workspace_id):
+        return No("Deciding needs the right “Decide on proposed actions”.")
+    part = _part(action, actor.user_id)
+    return No(f"You {part}, so you can’t decide on it.") if part else Yes()
+
+
+def who_may(action: ProposedAction) -> list[User]:
+    """The people who may decide on this action, by name."""
+    return [user for user in rules.holders(action.workspace_id, "approvals.decide") if not _part(action, user.pk)]
+
+
+def claim(action: ProposedAction, *, by: Actor) -> None:
+    """Say that you are on it, for a quarter of an hour. AlreadyClaimed if somebody else is."""
+    now = clock.now()
+    free = Q(claimed_by=None) | Q(claimed_until__lt=now) | Q(claimed_by=by.user_id)
+    taken = ProposedAction.objects.filter(free, pk=action.pk, state="waiting").update(
+        claimed_by=by.user_id, claimed_until=now + CLAIM_LASTS
+    )
+    if taken != 1:
+        raise AlreadyClaimed
+
+
+def release(action: ProposedAction, *, by: Actor) -> None:
+    """Give a claim back. Nothing happens if it is not yours."""
+    ProposedAction.objects.filter(pk=action.pk, claimed_by=by.user_id).update(claimed_by=None, claimed_until=None)
+
+
+def expire_due() -> int:
+    """Close what nobody decided in time. Gives how many; safe to run twice at once."""
+    due = ProposedAction.objects.filter(state="waiting", expires_at__lte=clock.now()).values_list("pk", "run_id")[:200]
+    return sum(_expire(pk, run_id) for pk, run_id in list(due))
+
+
+def withdraw_open(run: Held, *, reason: Literal["agent", "cancelled", "ended"]) -> int:
+    """Withdraw every action of a run that waits, or is approved and not redeemed. In the caller's transaction."""
+    open_actions = ProposedAction.objects.filter(run_id=run.row.pk).filter(
+        Q(state="waiting") | Q(state="approved", grant__redeemed_at=None, grant__voided_at=None)
+    )
+    withdrawn = list(open_actions.order_by("proposed_at"))
+    for action in withdrawn:
+        seq = run.append(ActionWithdrawn(action=action.pk, reason=reason), actor=log.ENGINE)
+        grants.void(action)
+        _close(action, "withdrawn", seq, before=("waiting", "approved"))
+    return len(withdrawn)
+
+
+def settle(run: Held, action: ProposedAction, state: str, *, seq: int) -> None:
+    """Move a waiting action to its outcome, once, and let its run go on."""
+    _close(action, state, seq, before=("waiting",))
+    waits_for_it = run.row.state == State.WAITING and run.row.waiting.get("action") == str(action.pk)
+    if waits_for_it and run.row.workflow:
+        run.move(State.QUEUED, RunQueued(reason="decision"))
+
+
+def _locked(pk: UUID) -> ProposedAction:
+    related = ("policy", "run", "run__agent", "superseded_by")
+    return ProposedAction.objects.select_for_update(no_key=True, of=("self",)).select_related(*related).get(pk=pk)
+
+
+def _same(first: Decision, action: ProposedAction, verdict: str, digest: str) -> Decided:
+    if first.verdict == verdict and first.digest == digest:
+        return Decided(first, action, again=True)
+    raise AlreadyDecided(f"You {first.verdict} this already.", **_standing(action))
+
+
+def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, reason: str) -> None:
+    if digest != action.digest or action.state == "superseded":
+        newer = action.superseded_by
+        raise DigestChanged(digest=newer.digest if newer else action.digest, action=str(newer.pk if newer else action.pk))
+    if action.state in ("approved", "rejected"):
+        raise AlreadyDecided(f"It was {action.state}.", **_standing(action))
+    if action.state != "waiting":
+        raise ActionClosed(f"It was {action.state}.", state=action.state)
+    if action.expires_at <= clock.now():
+        raise ActionClosed("Its time to decide is over.", state="expired")
+    may = may_decide(action, reviewer)
+    if isinstance(may, No):
+        raise SelfApproval(may.why)
+    if verdict == "approved" and action.locked:
+        raise ApproveLocked
+    if verdict == "rejected" and not MIN_REASON <= len(reason.strip()) <= MAX_REASON:
+        raise ReasonNeeded(f"The reason has {len(reason.strip())} characters; it needs {MIN_REASON} to {MAX_REASON}.")
+
+
+def _standing(action: ProposedAction) -> dict[str, Any]:
+    """What stands, for who came too late."""
+    last = action.decisions.select_related("reviewer").order_by("-decided_at").first()
+    by = {"verdict": last.verdict, "by": last.reviewer.name, "at": log.stamp(last.decided_at)} if last else {}
+    return {"state": action.state, "digest": action.digest} | by
+
+
+def _write(run: Held, action: ProposedAction, reviewer: Actor, verdict: Verdict, reason: str, seen: Mapping[str, Any]) -> Decision:
+    kept = vault.keep(action.workspace_id, reason.strip()[:MAX_REASON], label="internal") if reason.strip() else None
+    decision = Decision(
+        action=action,
+        reviewer_id=reviewer.user_id,
+        round=action.round,
+        verdict=verdict,
+        digest=action.digest,
+        policy=action.policy,
+        reason=kept,
+        seen=dict(seen),
+        signed_in=reviewer.signed_in,
+    )
+    data = ActionDecided(action=action.pk, digest=action.digest, decision=decision.pk, verdict=verdict, round=action.round)
+    decision.seq = run.append(data, actor=reviewer, texts={"reason": kept} if kept else {}, caused_by=action.proposed_seq)
+    decision.save(force_insert=True)
+    return decision
+
+
+def _approvals(action: ProposedAction) -> int:
+    return Decision.objects.filter(action=action, round=action.round, verdict="approved", digest=action.digest).count()
+
+
+def _part(action: ProposedAction, user_id: UUID | None) -> str:
+    """What makes this person “self”, as the end of “You …”; empty if nothing does."""
+    run = action.run
+    if user_id == run.agent.owner_id:
+        return "own the agent that proposed this"
+    if user_id == run.owner_id:
+        return "own this run"
+    if run.starter_kind == "human" and str(user_id) == run.starter_id:
+        return "started this run"
+    if user_id is not None and user_id == action.editor_id and not action.policy.editor_may_approve:
+        return "edited this action"
+    return ""
+
+
+def _expire(pk: UUID, run_id: UUID) -> bool:
+    with log.holding(run_id) as run:
+        action = _locked(pk)
+        if action.state != "waiting" or action.expires_at > clock.now() or run.row.ended_at is not None:
+            return False
+        seq = run.append(ActionExpired(action=pk), actor=log.ENGINE)
+        settle(run, action, "expired", seq=seq)
+    return True
+
+
+def _close(action: ProposedAction, state: str, seq: int, *, before: tuple[str, ...]) -> None:
+    now = clock.now()
+    moved = ProposedAction.objects.filter(pk=action.pk, state__in=before).update(state=state, settled_at=now, settled_seq=seq)
+    if moved != 1:
+        raise ActionClosed(state=action.state)
+    action.state, action.settled_at, action.settled_seq = state, now, seq

@@ -1,0 +1,61 @@
+"""The exact action behind a proposal: built once, kept as its canonical bytes, read back from them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from approvals import canonical
+from approvals.canonical import Attachment, CanonicalAction
+from approvals.models import ProposedAction
+from artifacts import vault
+from artifacts.models import Payload
+from runs.engine.gates import Proposal
+
+
+def build(proposal: Proposal) -> CanonicalAction:
+    """The canonical action of what the engine wants to do."""
+    tool = proposal.tool
+    return CanonicalAction(
+        tool=tool.name,
+        tool_schema=tool.schema_version,
+        arguments=proposal.arguments,
+        attachments=tuple(Attachment(a.name, a.media_type, a.payload.size, a.payload.commitment) for a in proposal.attachments),
+        recipients=tuple(tool.recipients(proposal.arguments)),
+        target=tool.target,
+        credential=tool.credential,
+        executor="handrail",
+        nonce=proposal.nonce,
+    )
+
+
+def read(action: ProposedAction) -> CanonicalAction:
+    """The action in full. Only for who may decide on it, and for running it."""
+    return canonical.parse(stored_bytes(action))
+
+
+def stored_bytes(action: ProposedAction) -> bytes:
+    return vault.open_bytes(Payload.objects.select_related("key").get(pk=action.canonical_id))
+
+
+def masked(action: ProposedAction) -> Mapping[str, Any]:
+    """The action as anybody sees it who may see the run: the redacted rendition of its canonical JSON, as values."""
+    rendition = Payload.objects.values_list("rendition", flat=True).get(pk=action.canonical_id)
+    try:
+        return orjson.loads(rendition or "{}")
+    except orjson.JSONDecodeError:  # cut off at the rendition's size
+        return {"tool": action.tool, "arguments": {}, "recipients": [], "attachments": []}
+
+
+def attachment(action: ProposedAction, index: int) -> tuple[Attachment, Payload] | None:
+    """One attached file: how the action names it, and its payload."""
+    if not 0 <= index < len(action.attachments):
+        return None
+    payload = Payload.objects.select_related("key").get(pk=action.attachments[index])
+    return read(action).attachments[index], payload
+
+
+def without_nonce(action: CanonicalAction) -> CanonicalAction:
+    """For telling a repeat: the same thing proposed twice differs in its nonce only."""
+    return replace(action, nonce="")

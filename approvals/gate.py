@@ -1,0 +1,183 @@
+"""Approvals as the engine's gate: every write and send of a workflow comes through here."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from access.models import Workspace
+from access.rules import Actor
+from approvals import canonical, decisions, exact, execution, grants, inspection, policy
+from approvals.canonical import CanonicalAction
+from approvals.models import Decision, Grant, Policy, ProposedAction
+from approvals.policy import Judgement, Taint
+from artifacts import vault
+from config import clock
+from runs import log
+from runs.engine import gates
+from runs.engine.gates import Answer, Proposal, Redemption, Refused
+from runs.engine.tools import TOOLS, Tool
+from runs.log import Held
+from runs.models import Event
+from runs.vocabulary import ActionDelivered, ActionProposed
+
+RISKS = {"read": 1, "write": 1, "send": 2}
+
+
+class ApprovalGate:
+    """Answers the engine's questions. Deny by default."""
+
+    def propose(self, held: Held, proposal: Proposal) -> Answer | Refused:
+        tool = proposal.tool
+        rule = policy.in_force(held.row.workspace_id, tool.name) if tool.name in TOOLS else None
+        if rule is None:
+            return Refused("unregistered", f"{tool.name} is not registered in this workspace.")
+        judgement = policy.judge(rule, taint_of(held.row.pk, tool))
+        if judgement.outcome == "never":
+            return Refused("never", f"The policy “{rule.name}” never allows {tool.name}.")
+        what = exact.build(proposal)
+        digest = canonical.digest(what)
+        known = ProposedAction.objects.filter(run_id=held.row.pk, digest=digest).first()
+        action = known or _put_up(held, proposal, what, digest, rule, judgement)
+        return self.answer(action.pk)
+
+    def answer(self, action_id: UUID) -> Answer:
+        action = ProposedAction.objects.select_related("policy", "superseded_by").get(pk=action_id)
+        while action.state == "superseded" and action.superseded_by is not None:
+            action = ProposedAction.objects.select_related("policy", "superseded_by").get(pk=action.superseded_by_id)
+        told = action.pk, action.tool, action.settled_seq or action.proposed_seq
+        match action.state:
+            case "waiting":
+                return gates.Waiting(*told, until=action.expires_at, needs=_needed(action))
+            case "approved":
+                return gates.Approved(*told)
+            case "rejected":
+                return gates.Rejected(*told, reason=_reason(action))
+            case "expired":
+                return gates.Expired(*told)
+            case _:
+                return gates.Withdrawn(*told)
+
+    def deliver(self, held: Held, action_id: UUID) -> None:
+        if Grant.objects.filter(action_id=action_id, delivered_at=None, voided_at=None).update(delivered_at=clock.now()):
+            held.append(ActionDelivered(action=action_id), actor=log.ENGINE)
+
+    def redeem(self, held: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | gates.Spent | gates.NotGranted:
+        return execution.redeem(held, action_id, token=token, worker=worker)
+
+    def executed(self, held: Held, redemption: Redemption, *, result: Any, label: str, found: bool) -> int:
+        return execution.executed(held, redemption, result=result, label=label, found=found)
+
+    def failed(self, held: Held, redemption: Redemption, *, detail: str) -> int:
+        return execution.failed(held, redemption, detail=detail)
+
+    def unknown(self, held: Held, redemption: Redemption, *, reason: Any) -> int:
+        return execution.unknown(held, redemption, reason=reason)
+
+    def in_flight(self, run_id: UUID) -> list[UUID]:
+        return execution.in_flight(run_id)
+
+    def withdraw_open(self, held: Held, *, reason: Any) -> int:
+        return decisions.withdraw_open(held, reason=reason)
+
+    def effects_done(self, run_id: UUID) -> int:
+        return execution.effects_done(run_id)
+
+
+def register() -> None:
+    gates.register(ApprovalGate())
+
+
+def taint_of(run_id: UUID, tool: Tool) -> Taint:
+    """What the run has read so far, from its log, and whether this tool sends."""
+    used = [TOOLS[name] for name in tools_used(run_id) if name in TOOLS]
+    return Taint(any(t.reads_private for t in used), any(t.reads_untrusted for t in used), tool.sends_out)
+
+
+def tools_used(run_id: UUID) -> set[str]:
+    """The names of the tools that this run has started."""
+    bodies = Event.objects.filter(run_id=run_id, type="tool.started").values_list("body", flat=True)
+    return {orjson.loads(body)["data"]["tool"] for body in bodies}
+
+
+def _put_up(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, rule: Policy, judgement: Judgement) -> ProposedAction:
+    """Keep the exact action and say so in the log; an automatic rule grants it at once."""
+    tool, run = proposal.tool, held.row
+    warnings = inspection.inspect(what, facts=_facts(run.workspace_id, run.pk, what))
+    kept = vault.keep(
+        run.workspace_id, canonical.canonical_bytes(what), label=_at_least_personal(tool.label), media_type="application/json"
+    )
+    subject = vault.keep(run.workspace_id, tool.describe(proposal.arguments), label=tool.label)
+    reason = vault.keep(run.workspace_id, proposal.reason, label=tool.label) if proposal.reason else None
+    action = ProposedAction(
+        workspace_id=run.workspace_id,
+        run=run,
+        tool=tool.name,
+        tool_schema=tool.schema_version,
+        effect=tool.effect,
+        card=tool.card,
+        executor="handrail",
+        digest=digest,
+        canonical=kept,
+        attachments=[str(attached.payload.pk) for attached in proposal.attachments],
+        subject=subject,
+        reason=reason,
+        step=proposal.step,
+        policy=rule,
+        risk=_risk(tool, warnings),
+        warnings=[warning.as_json() for warning in warnings],
+        locked=any(warning.severity == "lock" for warning in warnings),
+        expires_at=clock.now() + rule.expires_after,
+    )
+    data = ActionProposed(
+        action=action.pk,
+        digest=digest,
+        tool=tool.name,
+        tool_schema=tool.schema_version,
+        effect=tool.effect,
+        executor="handrail",
+        policy=rule.pk,
+        policy_version=rule.version,
+        needs=judgement.needs,
+        until=action.expires_at,
+        recipients=len(what.recipients),
+        attachments=len(what.attachments),
+        step=proposal.step,
+    )
+    texts = {"subject": subject, "canonical": kept} | ({"reason": reason} if reason else {})
+    agent = Actor("agent", str(run.agent_id))
+    action.proposed_seq = held.append(data, actor=agent, texts=texts)
+    if judgement.outcome == "automatic" and not action.locked:
+        action.state, action.settled_at, action.settled_seq = "approved", clock.now(), action.proposed_seq
+    action.save(force_insert=True)
+    if action.state == "approved":
+        grants.give(held, action, automatic=True)
+    return action
+
+
+def _facts(workspace_id: UUID, run_id: UUID, what: CanonicalAction) -> inspection.Facts:
+    """What is known here of the addresses, and of the same thing proposed before."""
+    return inspection.Facts(
+        internal_domains=frozenset(Workspace.objects.values_list("mail_domains", flat=True).get(pk=workspace_id)),
+    )
+
+
+def _risk(tool: Tool, warnings: Sequence[inspection.Warning]) -> int:
+    grave = any(warning.severity in ("warn", "lock") for warning in warnings)
+    return min(RISKS[tool.effect] + grave, 3)
+
+
+def _at_least_personal(label: str) -> str:
+    return "personal" if label in ("public", "internal") else label
+
+
+def _needed(action: ProposedAction) -> int:
+    given = Decision.objects.filter(action=action, round=action.round, verdict="approved").count()
+    return max(max(action.policy.quorum, 1) - given, 0)
+
+
+def _reason(action: ProposedAction) -> str:
+    """What the reviewer wrote, for the agent: in full, for it must act on it."""
+    decision = Decision.objects.filter(action=action, verdict="rejected").select_related("reason__key").order_by("-decided_at").first()
+    return vault.open_bytes(decision.reason).decode() if decision and decision.reason else ""

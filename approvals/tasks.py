@@ -1,0 +1,10 @@
+"""What Celery does for approvals."""
+
+from celery import shared_task
+
+from approvals import decisions
+
+
+@shared_task(name="approvals.expire", ignore_result=True, expires=10)
+def expire() -> None:
+    decisions.expire_due()

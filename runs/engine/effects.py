@@ -1,0 +1,240 @@
+"""Doing things to the outside world: redeem the grant, call the tool, write down what came of it.
+
+    redeem (one transaction) → call, under the grant's id as its key → settle (one transaction)
+
+What happens to a call whose answer is lost is looked up; where the outside can't tell, a person says. It is never sent again unless
+the outside honours the key, or the call is past its hard deadline and the tool's quarantine, for a frozen worker may still wake.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from access.rules import Actor
+from config import clock
+from runs import log
+from runs.engine import gates, points
+from runs.engine.gates import NotGranted, Redemption, Spent
+from runs.engine.journal import Journal
+from runs.engine.lease import Claim
+from runs.engine.outcomes import Interrupted, Parked, Waits
+from runs.engine.tools import TOOLS, Absent, Call, Fenced, Found, Tool, ToolError, Unsure
+from runs.lifecycle import State
+from runs.log import Held, Text
+from runs.models import JournalEntry, Run
+from runs.vocabulary import CheckpointSaved, EffectDone, RunWaiting, StepCompleted, StepStarted, ToolEnded, ToolStarted
+
+MAX_LOOKS = 3  # look-ups that tell nothing before a person is asked
+LOOK_AGAIN = 2.0  # seconds between them
+
+
+@dataclass
+class Performance:
+    """One redeemed action on its way through its stages."""
+
+    lease: Claim
+    journal: Journal
+    agent: Actor
+    entry: JournalEntry
+    plan_step: int | None
+    redemption: Redemption
+    plan_length: int
+
+    @property
+    def tool(self) -> Tool:
+        return TOOLS[self.redemption.tool]
+
+
+@contextmanager
+def hold(lease: Claim, *, settling: bool = False) -> Iterator[Held]:
+    """The run's lock under this worker's token. Interrupted if the run is no longer running; `settling` may finish while it is cancelled."""
+    with log.holding(lease.run_id, token=lease.token) as run:
+        allowed = (State.RUNNING, State.CANCELLING) if settling else (State.RUNNING,)
+        if run.row.state not in allowed:
+            raise Interrupted(run.row.state)
+        yield run
+
+
+def check_scope(run: Held, tool: Tool, arguments: Mapping[str, Any], step: str) -> None:
+    """Park the run if the tool would touch what is not in the run's scope."""
+    for kind, ids in tool.touches(arguments).items():
+        outside = [pk for pk in ids if pk not in run.row.scope.get(kind, ())]
+        if outside:
+            raise Parked(
+                "out_of_scope", step=step, detail=f"{tool.title} would touch {kind} {', '.join(outside)[:200]}, outside this run's scope."
+            )
+
+
+def perform(lease: Claim, journal: Journal, agent: Actor, step: str, action_id: UUID, plan_step: int | None, plan_length: int) -> Any:
+    """Run an approved action, once. Gives what the tool returned, also when an earlier worker or a look-up settled it."""
+    points.reached("approved")
+    with hold(lease) as run:
+        entry = journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
+        taken = gates.current().redeem(run, action_id, token=lease.token, worker=lease.worker)
+        if isinstance(taken, Redemption):
+            run.append(StepStarted(step=step, kind="perform", plan_step=plan_step, attempt=entry.attempts), actor=agent)
+    if isinstance(taken, NotGranted):
+        raise Parked("refused", step=step, detail=f"The grant could not be redeemed: {taken.why}.")
+    if isinstance(taken, Spent):
+        return _spent(lease, journal, agent, entry, taken, plan_step, plan_length)
+    points.reached("redeemed")
+    performance = Performance(lease, journal, agent, entry, plan_step, taken, plan_length)
+    return _run(performance) if taken.fresh else _recover(performance)
+
+
+def settle_in_flight(lease: Claim, journal: Journal, agent: Actor) -> None:
+    """A cancelled run: find out what became of whatever was under way. Sends nothing."""
+    for action_id in gates.current().in_flight(lease.run_id):
+        with hold(lease, settling=True) as run:
+            taken = gates.current().redeem(run, action_id, token=lease.token, worker=lease.worker)
+        entry = next(e for e in journal.all() if e.action_id == action_id and e.kind == "perform")
+        if isinstance(taken, Redemption):
+            _recover(Performance(lease, journal, agent, entry, None, taken, 0), may_send=False)
+
+
+def _run(p: Performance) -> Any:
+    """Call the tool with exactly what was approved."""
+    with hold(p.lease) as run:
+        data = ToolStarted(tool=p.tool.name, tool_schema=p.tool.schema_version, effect=p.tool.effect, step=p.entry.step)
+        run.append(data, actor=p.agent)
+    p.lease.allow(p.tool.deadline + 2)
+    begun = time.monotonic()
+    try:
+        result = p.tool(_call(p, begun), p.redemption.arguments)
+    except ToolError as error:
+        return _went_wrong(p, error, _ms_since(begun))
+    points.reached(f"called-{p.tool.name}")
+    return _settle(p, result, found=False, ms=_ms_since(begun))
+
+
+def _went_wrong(p: Performance, error: ToolError, ms: int) -> Any:
+    """A call without a result: nothing happened for sure, or it must be found out."""
+    with hold(p.lease, settling=True) as run:
+        outcome = "error" if error.happened is False else "unknown"
+        data = ToolEnded(tool=p.tool.name, outcome=outcome, ms=ms, step=p.entry.step, error=error.kind)
+        run.append(data, actor=p.agent, texts={"detail": Text(str(error) or type(error).__doc__ or "", p.tool.label)})
+        cancelled = run.row.state == State.CANCELLING
+    if error.happened is not False:
+        return _recover(p)
+    if error.retryable and not cancelled and p.entry.attempts < p.tool.retry.attempts:
+        raise Waits(
+            RunWaiting(on="retry", action=p.redemption.action_id),
+            wake_in=p.tool.retry.first * p.tool.retry.factor ** (p.entry.attempts - 1),
+        )
+    return _give_up(p, str(error))
+
+
+def _give_up(p: Performance, detail: str) -> Any:
+    """It surely did not happen and is not tried again: the grant is spent without effect."""
+    with hold(p.lease, settling=True) as run:
+        gates.current().failed(run, p.redemption, detail=detail)
+        ended = _finish_if_cancelling(run)
+    if ended:
+        raise Interrupted("cancelled")
+    raise Parked("retries_exhausted", step=p.entry.step, detail=f"{p.tool.title}: {detail}")
+
+
+def _recover(p: Performance, *, may_send: bool = True) -> Any:
+    """Find out what became of a call that nobody saw end."""
+    looked = _look_up(p)
+    if isinstance(looked, Found):
+        return _settle(p, looked.result, found=True, ms=0)
+    if isinstance(looked, Unsure) and not p.tool.honours_key:
+        return _ask_a_person(p) if p.entry.attempts >= MAX_LOOKS or not p.tool.lookup else _look_again(p, LOOK_AGAIN)
+    safe_at = p.redemption.redeemed_at + timedelta(seconds=p.tool.deadline + p.tool.quarantine)
+    if not may_send:
+        return _give_up(p, "The run was cancelled before it happened.") if clock.now() >= safe_at else _look_again(p, _until(safe_at))
+    if p.tool.honours_key or clock.now() >= safe_at:
+        return _run(p) if p.entry.attempts <= MAX_LOOKS + p.tool.retry.attempts else _ask_a_person(p)
+    return _look_again(p, _until(safe_at))
+
+
+def _look_up(p: Performance) -> Found | Absent | Unsure:
+    if p.tool.lookup is None:
+        return Unsure("This tool has no look-up.")
+    try:
+        return p.tool.lookup(_call(p, time.monotonic()), p.redemption.arguments)
+    except ToolError as error:
+        return Unsure(str(error))
+
+
+def _look_again(p: Performance, wait: float) -> Any:
+    raise Waits(RunWaiting(on="outcome", action=p.redemption.action_id, until=clock.now() + timedelta(seconds=wait)), wake_in=wait)
+
+
+def _ask_a_person(p: Performance) -> Any:
+    with hold(p.lease, settling=True) as run:
+        gates.current().unknown(run, p.redemption, reason="worker_lost" if not p.redemption.fresh else "dropped")
+    raise Waits(RunWaiting(on="outcome", action=p.redemption.action_id))
+
+
+def _settle(p: Performance, result: Any, *, found: bool, ms: int) -> Any:
+    """Receipt, events and journal in one transaction: from here on it is never done again."""
+    with hold(p.lease, settling=True) as run:
+        if not found:
+            texts = {"result": Text(orjson.dumps(result), p.tool.label, "application/json")}
+            run.append(ToolEnded(tool=p.tool.name, outcome="ok", ms=ms, step=p.entry.step), actor=p.agent, texts=texts)
+        gates.current().executed(run, p.redemption, result=result, label=p.tool.label, found=found)
+        subject = p.tool.done or p.tool.subject
+        effect = EffectDone(
+            tool=p.tool.name,
+            key=str(p.redemption.grant_id),
+            can_undo=p.tool.compensate is not None,
+            action=p.redemption.action_id,
+            step=p.entry.step,
+        )
+        texts = {"subject": Text(subject(p.redemption.arguments) if subject else p.tool.title, p.tool.label)}
+        seq = run.append(effect, actor=log.ENGINE, texts=texts)
+        p.journal.end(run, p.entry, result, label=p.tool.label, seq=seq)
+        run.change(working_ms=run.row.working_ms + ms)
+        _completed(run, p.agent, p.entry.step, p.plan_step, ms, p.plan_length)
+        ended = _finish_if_cancelling(run)
+    if ended:
+        raise Interrupted("cancelled")
+    return result
+
+
+def _spent(lease: Claim, journal: Journal, agent: Actor, entry: JournalEntry, spent: Spent, plan_step: int | None, plan_length: int) -> Any:
+    """A person said what happened while no worker was there."""
+    if spent.outcome != "executed":
+        raise Parked("refused", step=entry.step, detail="It did not happen, and its approval is spent.")
+    with hold(lease) as run:
+        journal.end(run, entry, spent.result, label="internal", seq=spent.seq)
+        _completed(run, agent, entry.step, plan_step, 0, plan_length)
+    return spent.result
+
+
+def _completed(run: Held, agent: Actor, step: str, plan_step: int | None, ms: int, plan_length: int) -> None:
+    run.append(StepCompleted(step=step, plan_step=plan_step, ms=ms), actor=agent)
+    done = plan_step or 0
+    run.append(CheckpointSaved(after=step, done=done, left=max(plan_length - done, 0)), actor=log.ENGINE)
+
+
+def _finish_if_cancelling(run: Held) -> bool:
+    from runs import signals
+
+    return run.row.state == State.CANCELLING and signals.finish_cancelling(run)
+
+
+def _call(p: Performance, begun: float) -> Call:
+    def last_check() -> None:
+        if time.monotonic() - begun > p.tool.deadline:
+            raise Fenced("The call is past its deadline.")
+        if not p.lease.is_mine() or not Run.objects.filter(pk=p.lease.run_id, state=State.RUNNING).exists():
+            raise Fenced
+
+    return Call(p.lease.run_id, p.entry.step, str(p.redemption.grant_id), p.tool.deadline, last_check, p.redemption.attachments)
+
+
+def _until(at: Any) -> float:
+    return max((at - clock.now()).total_seconds(), 0.1)
+
+
+def _ms_since(begun: float) -> int:
+    return int((time.monotonic() - begun) * 1000)

@@ -1,0 +1,99 @@
+"""Taking a run from where it is to where it must wait or ends. Any worker may do it, any number of times."""
+
+import logging
+from datetime import timedelta
+from uuid import UUID
+
+import orjson
+
+from access.rules import Actor
+from artifacts import vault
+from config import clock
+from runs import log
+from runs.engine import effects, lease
+from runs.engine.journal import Journal
+from runs.engine.lease import Claim
+from runs.engine.outcomes import Interrupted, Parked, Waits
+from runs.engine.workflow import WORKFLOWS, Channel
+from runs.errors import RunEnded, StaleToken
+from runs.lifecycle import State
+from runs.log import Text
+from runs.models import Run
+from runs.vocabulary import RunParked, RunSucceeded
+
+logger = logging.getLogger(__name__)
+
+
+def execute(run_id: UUID) -> str:
+    """Claim the run and walk it until it waits, parks or ends. Gives the word of what came: `busy` if another worker has it."""
+    held = lease.claim(run_id)
+    if held is None:
+        return "busy"
+    with lease.heartbeat(held):
+        try:
+            return _walk(held)
+        except (StaleToken, RunEnded):  # overtaken, or cancelled under our hands: whoever did it wrote the log
+            return "overtaken"
+        finally:
+            lease.release(held)
+
+
+def _walk(held: Claim) -> str:
+    run = Run.objects.select_related("agent", "input__key").get(pk=held.run_id)
+    try:
+        if run.state == State.CANCELLING:
+            effects.settle_in_flight(held, Journal(run.pk, held.token), Actor("agent", str(run.agent_id)))
+            return "settled"
+        _call_workflow(run, held)
+    except Waits as outcome:
+        return _wait(held, outcome)
+    except Parked as outcome:
+        return _park(held, outcome)
+    except Interrupted as outcome:
+        return str(outcome)
+    except (StaleToken, RunEnded):
+        raise
+    except Exception as error:  # whatever a workflow's own code raises is a dead letter, never a lost run
+        logger.exception("workflow raised", extra={"run": str(run.pk)})
+        return _park(held, Parked("error", step=None, detail=f"The workflow raised {type(error).__name__}."))
+    return _succeed(held)
+
+
+def _call_workflow(run: Run, held: Claim) -> None:
+    known = WORKFLOWS.get(run.workflow)
+    if known is None or known.version != run.workflow_version:
+        raise Parked("workflow_missing", step=None, detail=f"{run.workflow} version {run.workflow_version} is not loaded here.")
+    arguments = orjson.loads(vault.open_bytes(run.input)) if run.input else {}
+    known.function(Channel(run, held), **arguments)
+
+
+def _wait(held: Claim, outcome: Waits) -> str:
+    """The guard against a lost answer: whoever settled it before this commit has queued nothing, so look once more under the lock."""
+    from runs.engine import gates
+
+    waiting = outcome.waiting
+    with log.holding(held.run_id, token=held.token) as run:
+        wake_at = clock.now() + timedelta(seconds=outcome.wake_in) if outcome.wake_in is not None else None
+        if run.row.state == State.CANCELLING:
+            run.change(wake_at=wake_at)
+            return "cancelling"
+        answered = waiting.on == "decision" and not isinstance(gates.current().answer(waiting.action), gates.Waiting)
+        run.move(State.WAITING, waiting, waiting=waiting.model_dump(mode="json", exclude_none=True))
+        run.change(wake_at=clock.now() if answered else wake_at)
+    return "waiting"
+
+
+def _park(held: Claim, outcome: Parked) -> str:
+    with log.holding(held.run_id, token=held.token) as run:
+        data = RunParked(reason=outcome.reason, step=outcome.step)
+        run.move(State.PARKED, data, texts={"detail": Text(outcome.detail)})
+    return "parked"
+
+
+def _succeed(held: Claim) -> str:
+    from runs.models import JournalEntry
+
+    report = JournalEntry.objects.filter(run_id=held.run_id, kind="report").order_by("-position").first()
+    with log.holding(held.run_id, token=held.token) as run:
+        run.move(State.SUCCEEDED, RunSucceeded(report=report.seq if report else None))
+    return "succeeded"

@@ -1,0 +1,140 @@
+"""The way to the outside. Approvals registers itself at start-up; with no gate registered every effect is refused.
+
+The engine asks, a gate answers with one of the words below. Every method that takes `held` writes in the caller's transaction.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Protocol
+from uuid import UUID
+
+from artifacts.models import Payload
+from runs.engine.tools import File, Tool
+from runs.log import Held
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A file on its way into a proposal."""
+
+    name: str
+    media_type: str
+    payload: Payload
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What the engine wants to do, exactly."""
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    step: str
+    nonce: str
+    attachments: Sequence[Attached] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    approved: ClassVar[bool] = False
+    action_id: UUID
+    tool: str
+    seq: int  # the event that says so
+
+
+@dataclass(frozen=True)
+class Waiting(Answer):
+    until: datetime
+    needs: int
+
+
+@dataclass(frozen=True)
+class Approved(Answer):
+    approved: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Rejected(Answer):
+    reason: str
+
+
+@dataclass(frozen=True)
+class Expired(Answer):
+    pass
+
+
+@dataclass(frozen=True)
+class Withdrawn(Answer):
+    pass
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Not even a person may allow this now. No action was made."""
+
+    approved: ClassVar[bool] = False
+    reason: str  # unregistered | never | out_of_scope | frozen
+    detail: str
+
+
+@dataclass(frozen=True)
+class Redemption:
+    """A grant that was taken, and what it allows to run. `fresh` is False if an earlier worker took it and its outcome is not known."""
+
+    action_id: UUID
+    grant_id: UUID
+    digest: str
+    tool: str
+    arguments: Mapping[str, Any]
+    attachments: Sequence[File]
+    redeemed_at: datetime
+    fresh: bool
+
+
+@dataclass(frozen=True)
+class Spent:
+    """This action's grant is settled: `outcome` is executed or failed, `result` what the tool returned."""
+
+    outcome: str
+    result: Any
+    seq: int
+
+
+@dataclass(frozen=True)
+class NotGranted:
+    """Nothing to redeem: expired, voided, frozen, or for another digest."""
+
+    why: str
+
+
+class Gate(Protocol):
+    def propose(self, held: Held, proposal: Proposal) -> Answer | Refused: ...
+    def answer(self, action_id: UUID) -> Answer: ...
+    def deliver(self, held: Held, action_id: UUID) -> None: ...
+    def redeem(self, held: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | Spent | NotGranted: ...
+    def executed(self, held: Held, redemption: Redemption, *, result: Any, label: str, found: bool) -> int: ...
+    def failed(self, held: Held, redemption: Redemption, *, detail: str) -> int: ...
+    def unknown(self, held: Held, redemption: Redemption, *, reason: str) -> int: ...
+    def in_flight(self, run_id: UUID) -> list[UUID]: ...
+    def withdraw_open(self, held: Held, *, reason: str) -> int: ...
+    def effects_done(self, run_id: UUID) -> int: ...
+
+
+_gate: Gate | None = None
+
+
+def register(gate: Gate) -> None:
+    global _gate
+    _gate = gate
+
+
+def current() -> Gate:
+    """The registered gate. NoGate if there is none: no effect without one."""
+    if _gate is None:
+        raise NoGate
+    return _gate
+
+
+class NoGate(RuntimeError):
+    """No gate is registered, so nothing may leave."""

@@ -1,0 +1,67 @@
+"""What a run has already done, step by step. A replayed workflow takes its answers from here; only what is missing runs.
+
+A step's identity is branch path + name + occurrence, such as `read_ticket#1`.
+"""
+
+import hashlib
+from collections import Counter
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from artifacts import vault
+from config import clock
+from runs.log import Held
+from runs.models import JournalEntry
+
+
+class Journal:
+    """The journal of one run as one worker sees it. Reads once at the start; writes go through `begin` and `end` under the run's lock."""
+
+    def __init__(self, run_id: UUID, token: int) -> None:
+        self.run_id, self.token = run_id, token
+        rows = JournalEntry.objects.filter(run_id=run_id).select_related("result__key").order_by("position")
+        self._entries = {entry.step: entry for entry in rows}
+        self._occurrences: Counter[str] = Counter()
+
+    def next_step(self, name: str) -> str:
+        """The identity of the next step of this name on this path."""
+        self._occurrences[name] += 1
+        return f"{name}#{self._occurrences[name]}"
+
+    def find(self, step: str) -> JournalEntry | None:
+        return self._entries.get(step)
+
+    def all(self) -> list[JournalEntry]:
+        return list(self._entries.values())
+
+    def done(self) -> list[JournalEntry]:
+        return [entry for entry in self._entries.values() if entry.state == "done"]
+
+    def begin(self, step: str, *, kind: str, given: Any, action_id: UUID | None = None) -> JournalEntry:
+        """Write down that a step starts, or starts again. In the caller's transaction."""
+        entry = self._entries.get(step)
+        if entry is None:
+            entry = JournalEntry(run_id=self.run_id, step=step, kind=kind, position=len(self._entries) + 1, attempts=0)
+        entry.input_digest, entry.token, entry.action_id = digest(given), self.token, action_id or entry.action_id
+        entry.attempts += 1
+        entry.save()
+        self._entries[step] = entry
+        return entry
+
+    def end(self, held: Held, entry: JournalEntry, result: Any, *, label: str, seq: int) -> None:
+        """Write down what a step gave, in the caller's transaction: its result is then final."""
+        entry.result = vault.keep(held.row.workspace_id, orjson.dumps(result), label=label, media_type="application/json")
+        entry.state, entry.ended_at, entry.token, entry.seq = "done", clock.now(), self.token, seq
+        entry.save()
+
+
+def result_of(entry: JournalEntry) -> Any:
+    """What a finished step gave."""
+    return orjson.loads(vault.open_bytes(entry.result)) if entry.result else None
+
+
+def digest(given: Any) -> str:
+    """A fingerprint of a step's input, for telling whether a replay asks for the same."""
+    return hashlib.sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -1,0 +1,57 @@
+"""Finds what a lost message left: queued runs nobody took, leases that ran out, timers that are due. Two sweeps at once do no harm."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import Q
+
+from config import clock
+from runs import live, log
+from runs.lifecycle import State
+from runs.models import Lease, Run
+from runs.vocabulary import RunQueued
+
+PATIENCE = timedelta(seconds=5)  # how long a called worker has to come
+BATCH = 200
+
+
+def sweep() -> int:
+    """One look. Gives how many runs a worker was called for."""
+    for run_id in _due():
+        _wake(run_id)
+    called = [run_id for run_id in _left() if _take_call(run_id)]
+    for run_id in called:
+        live.call_worker(run_id)
+    return len(called)
+
+
+def _due() -> list[UUID]:
+    return list(Run.objects.filter(wake_at__lte=clock.now(), state=State.WAITING).values_list("pk", flat=True)[:BATCH])
+
+
+def _wake(run_id: UUID) -> None:
+    with log.holding(run_id) as run:
+        if run.row.state == State.WAITING and run.row.wake_at is not None and run.row.wake_at <= clock.now():
+            run.move(State.QUEUED, RunQueued(reason="timer"))
+
+
+def _left() -> list[UUID]:
+    """Runs that should have a worker and have none."""
+    now = clock.now()
+    free = Q(lease__until=None) | Q(lease__until__lt=now)
+    patient = Q(lease__called_at=None) | Q(lease__called_at__lt=now - PATIENCE)
+    queued = Q(state=State.QUEUED, state_since__lt=now - PATIENCE) & free
+    lost = Q(state=State.RUNNING, lease__until__lt=now) | (Q(state=State.RUNNING, lease__until=None, state_since__lt=now - PATIENCE))
+    cancelling = Q(state=State.CANCELLING) & free & (Q(wake_at=None) | Q(wake_at__lte=now))
+    return list(Run.objects.exclude(workflow="").filter(patient & (queued | lost | cancelling)).values_list("pk", flat=True)[:BATCH])
+
+
+def _take_call(run_id: UUID) -> bool:
+    """True for one of several sweeps that found the same run."""
+    now = clock.now()
+    return (
+        Lease.objects.filter(Q(called_at=None) | Q(called_at__lt=now - PATIENCE) | Q(called_at__gt=now), run_id=run_id).update(
+            called_at=now
+        )
+        == 1
+    )

@@ -1,0 +1,189 @@
+"""Tools: what a workflow may do to the world, declared once.
+
+    @tool(effect="send", title="Send the reply", card="email", lookup=find_by_message_id, deadline=5)
+    def send_email(call: Call, to: list[str], subject: str, body: str) -> dict: ...
+
+The arguments after `call` become a pydantic model. An effect that is `write` or `send` always passes the gate.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from runs.engine.retry import Retry
+
+Effect = Literal["read", "write", "send"]
+Arguments = Mapping[str, Any]
+
+
+class ToolError(Exception):
+    """A tool did not do its work. `kind` is a Trouble of the vocabulary; `happened` is False only if the outside surely did nothing."""
+
+    kind: str = "error"
+    happened: bool | None = None
+    retryable: bool = True
+
+
+class Unavailable(ToolError):
+    """The outside could not be reached, and nothing was asked of it."""
+
+    kind, happened = "unavailable", False
+
+
+class TimedOut(ToolError):
+    """No answer in time. It may have happened."""
+
+    kind = "timeout"
+
+
+class AnswerLost(ToolError):
+    """The connection ended before the answer came. It may have happened."""
+
+    kind = "unavailable"
+
+
+class Declined(ToolError):
+    """The outside understood and refused; it did nothing."""
+
+    kind, happened, retryable = "refused", False, False
+
+
+class NotThere(ToolError):
+    """The outside does not have it; it did nothing."""
+
+    kind, happened, retryable = "not_found", False, False
+
+
+class OddAnswer(ToolError):
+    """The outside answered something that does not fit what was agreed."""
+
+    kind, retryable = "invalid", False
+
+
+class Fenced(ToolError):
+    """This worker may no longer act for the run; the call was broken off before it could do anything."""
+
+    kind, happened, retryable = "limit", False, False
+
+
+@dataclass(frozen=True)
+class File:
+    """An attachment with its bytes."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a tool is given beside its arguments."""
+
+    run_id: UUID
+    step: str
+    key: str  # the idempotency key; of an effect, the id of its grant
+    deadline: float  # seconds that are left for the whole call
+    last_check: Callable[[], None]  # call it right before the last irreversible byte: raises Fenced if this worker may not go on
+    attachments: Sequence[File] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """The look-up found the effect. `result` is what the tool would have returned."""
+
+    result: Any
+
+
+@dataclass(frozen=True)
+class Absent:
+    """The outside surely does not have it, now."""
+
+
+@dataclass(frozen=True)
+class Unsure:
+    """The look-up tells nothing."""
+
+    why: str = ""
+
+
+Lookup = Callable[[Call, Arguments], Found | Absent | Unsure]
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str
+    function: Callable[..., Any]
+    effect: Effect
+    title: str
+    arguments: type[BaseModel]
+    schema_version: int = 1
+    upcast: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
+    card: str = "generic"
+    label: str = "internal"  # of its arguments and results
+    subject: Callable[[Arguments], str] | None = None  # one line for people: “E-mail a reply to …”
+    done: Callable[[Arguments], str] | None = None  # one line for the ledger of effects
+    prepare: Callable[[dict[str, Any], str], dict[str, Any]] | None = None  # completes arguments at proposal; given the nonce
+    recipients: Callable[[Arguments], Sequence[str]] = lambda arguments: ()
+    touches: Callable[[Arguments], Mapping[str, Sequence[str]]] = lambda arguments: {}
+    target: str = ""
+    credential: str = ""
+    compensate: str | None = None  # the name of the tool that undoes it
+    lookup: Lookup | None = None
+    honours_key: bool = False
+    deadline: float = 30.0
+    quarantine: float = 0.0  # after the deadline, how long something sent may still arrive
+    retry: Retry = Retry()
+    reads_private: bool = False
+    reads_untrusted: bool = False
+    sends_out: bool = False
+
+    def checked(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The arguments as JSON values, by name. InvalidArguments if they do not fit."""
+        names = list(self.arguments.model_fields)
+        if len(args) > len(names):
+            raise InvalidArguments(f"{self.name} takes {len(names)} arguments.")
+        given = dict(zip(names, args, strict=False)) | kwargs
+        try:
+            return self.arguments.model_validate(given).model_dump(mode="json")
+        except ValidationError as error:
+            wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False, include_input=False)]
+            raise InvalidArguments(f"{self.name}: {'; '.join(wrong)}") from None
+
+    def describe(self, arguments: Arguments) -> str:
+        return self.subject(arguments) if self.subject else self.title
+
+    def __call__(self, call: Call, arguments: Arguments) -> Any:
+        return self.function(call, **self.arguments.model_validate(arguments).__dict__)
+
+
+class InvalidArguments(ToolError):
+    """The arguments do not fit the tool's schema."""
+
+    kind, happened, retryable = "invalid", False, False
+
+
+TOOLS: dict[str, Tool] = {}
+
+
+def tool(*, effect: Effect, title: str, **options: Any) -> Callable[[Callable[..., Any]], Tool]:
+    """Declare a function as a tool. Options are the fields of `Tool`."""
+
+    def declare(function: Callable[..., Any]) -> Tool:
+        name = options.pop("name", function.__name__)
+        declared = Tool(name=name, function=function, effect=effect, title=title, arguments=_model(name, function), **options)
+        if TOOLS.setdefault(name, declared) is not declared and TOOLS[name].function.__module__ != function.__module__:
+            raise ValueError(f"Two tools are called {name}.")
+        TOOLS[name] = declared
+        return declared
+
+    return declare
+
+
+def _model(name: str, function: Callable[..., Any]) -> type[BaseModel]:
+    parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    fields: dict[str, Any] = {p.name: (p.annotation, ... if p.default is p.empty else p.default) for p in parameters}
+    return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)

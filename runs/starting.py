@@ -1,0 +1,166 @@
+"""Starting a run. The only maker of runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import IntegrityError, transaction
+
+from access import audit
+from access.ids import reference
+from access.models import Agent, User
+from access.rules import Actor
+from artifacts import vault
+from runs import log
+from runs.engine import workflow as workflows
+from runs.engine.workflow import Intake
+from runs.errors import StartReused, UnknownWorkflow
+from runs.lifecycle import State
+from runs.log import Text
+from runs.models import Lease, Run
+from runs.vocabulary import RunCreated, RunStarted
+
+DEFAULT_BUDGETS = {"tokens": 400_000, "cost_micro": 5_000_000, "working_ms": 2 * 3600 * 1000}
+
+
+@dataclass(frozen=True)
+class WorkflowInfo:
+    """A loaded workflow, for who wants to start one."""
+
+    name: str
+    version: int
+    title: str
+    takes_message: bool
+    plan: tuple[str, ...]
+    may_not: str
+
+
+def workflow_infos() -> list[WorkflowInfo]:
+    loaded = workflows.WORKFLOWS.values()
+    return [WorkflowInfo(w.name, w.version, w.title, w.intake is not None, w.plan, w.may_not) for w in loaded]
+
+
+def intake(workflow: str, message: bytes, key: str) -> Intake:
+    """What a message becomes for this workflow. Asks the outside, so never inside a transaction. IntakeFailed if it can't be taken in."""
+    known = workflows.named(workflow)
+    if known.intake is None:
+        raise UnknownWorkflow(f"{workflow} takes no messages.")
+    return known.intake(message, key)
+
+
+def start(
+    *,
+    agent: Agent,
+    owner: User,
+    by: Actor,
+    title: str,
+    agent_version: str,
+    workflow: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    scope: Mapping[str, Any] | None = None,
+    budgets: Mapping[str, int] | None = None,
+    note: str = "",
+    key: str | None = None,
+) -> Run:
+    """A new run, queued for a worker; or running at once if an agent outside works on it (`workflow` is None).
+
+    The same `key` again gives the run that it started. StartReused if it was started with another input.
+    """
+    known = workflows.named(workflow) if workflow else None
+    given = orjson.dumps(dict(arguments or {}), option=orjson.OPT_SORT_KEYS)
+    if key is not None and (earlier := _earlier(agent, key, workflow, given)):
+        return earlier
+    try:
+        with transaction.atomic(durable=True):
+            return _create(
+                agent=agent,
+                owner=owner,
+                by=by,
+                title=title,
+                agent_version=agent_version,
+                known=known,
+                given=given,
+                scope=dict(scope or {}),
+                budgets=dict(budgets or DEFAULT_BUDGETS),
+                note=note,
+                key=key,
+            )
+    except IntegrityError:
+        if key is not None and (earlier := _earlier(agent, key, workflow, given)):
+            return earlier
+        raise
+
+
+def _create(
+    *,
+    agent: Agent,
+    owner: User,
+    by: Actor,
+    title: str,
+    agent_version: str,
+    known: workflows.Workflow | None,
+    given: bytes,
+    scope: dict[str, Any],
+    budgets: dict[str, int],
+    note: str,
+    key: str | None,
+) -> Run:
+    workspace_id = agent.workspace_id
+    titled = vault.keep(workspace_id, title, label="internal")
+    asked = vault.keep(workspace_id, given, label="personal", media_type="application/json")
+    held = log.create(
+        Run(
+            ref=_free_reference(workspace_id),
+            workspace_id=workspace_id,
+            agent=agent,
+            agent_version=agent_version,
+            workflow=known.name if known else "",
+            workflow_version=known.version if known else 0,
+            owner=owner,
+            starter_kind=by.kind,
+            starter_id=by.id,
+            start_key=key,
+            title=titled,
+            input=asked,
+            scope=scope,
+            budgets=budgets,
+        )
+    )
+    run = held.row
+    Lease.objects.create(run=run)
+    data = RunCreated(
+        ref=run.ref,
+        agent=agent.pk,
+        agent_version=agent_version,
+        owner=owner.pk,
+        workflow=known.name if known else None,
+        workflow_version=run.workflow_version,
+    )
+    texts: dict[str, Any] = {"title": titled, "input": asked, "scope": Text(orjson.dumps(scope), media_type="application/json")}
+    held.append(data, actor=by, texts=texts | ({"note": Text(note)} if note else {}))
+    if known:
+        held.change(state=State.QUEUED.value)
+    else:
+        held.move(State.RUNNING, RunStarted(worker=f"agent/{agent.name}", token=0))
+    log.finish(held)
+    audit.record(by, "run_started", workspace_id=workspace_id, subject=("run", run.pk))
+    return run
+
+
+def _earlier(agent: Agent, key: str, workflow: str | None, given: bytes) -> Run | None:
+    run = Run.objects.select_related("input__key").filter(agent=agent, start_key=key).first()
+    if run is None:
+        return None
+    if run.workflow != (workflow or "") or (run.input is not None and vault.open_bytes(run.input) != given):
+        raise StartReused(f"It started {run.ref}, with another input.", run=str(run.pk))
+    return run
+
+
+def _free_reference(workspace_id: UUID) -> str:
+    """A reference that is free now; the constraint `run_ref_once` decides between two that are made at once."""
+    while True:
+        ref = reference()
+        if not Run.objects.filter(workspace_id=workspace_id, ref=ref).exists():
+            return ref
