@@ -54,6 +54,9 @@ class Data(BaseModel):
     roles: ClassVar[re.Pattern[str]]
     sentence: ClassVar[str]
 
+    def __init_subclass__(cls, **_: Any) -> None:
+        super().__init_subclass__()
+
     @classmethod
     def __pydantic_init_subclass__(cls, *, type: str, by: tuple[str, ...], says: str, roles: str = "", **_: Any) -> None:
         cls.type, cls.writers, cls.sentence = type, frozenset(by), says
