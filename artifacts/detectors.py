@@ -1,0 +1,479 @@
+"""What must not be shown, found in text. One small detector a kind of shape; `find` runs them over every way to read the text.
+
+Shapes of tokens are those that their makers publish. Each pattern has a fixed beginning or a look-behind and bounded repeats, so that
+the work stays in proportion to the text. `detect-secrets` was weighed and not taken: it reads files line by line, gives no
+positions, keeps its settings in the process and was last released in May 2024.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from artifacts import views
+from artifacts.views import HIDDEN, View
+
+SECRET, CARD, IBAN, PATH, EMAIL, PHONE = "secret", "card", "iban", "path", "email", "phone"
+KINDS = (SECRET, CARD, IBAN, PATH, EMAIL, PHONE)  # the first wins where two overlap
+MAX_LAYERS = 3  # escapes in escapes, blobs in blobs
+
+Spans = Iterator[tuple[int, int]]
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """`text[start:end]` is of this kind."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class Detector(Protocol):
+    def __call__(self, text: str) -> Spans: ...
+
+
+def find(text: str, *, kinds: Collection[str] = KINDS) -> tuple[Finding, ...]:
+    """Everything of these kinds in `text`, in order and without overlap, also where it is escaped, broken over lines or encoded."""
+    return _merged(_layers(text, frozenset(kinds), 0))
+
+
+def _layers(text: str, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
+    view = views.folded(text)
+    yield from _mapped(view, _read(view.text if view else text, kinds, depth))
+
+
+def _read(text: str, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
+    plain = [Finding(*span, kind) for kind, detector in DETECTORS if kind in kinds for span in detector(text)]
+    yield from plain
+    if joined := views.joined(text):
+        yield from _over_lines(text, joined, kinds, depth)
+    if depth == MAX_LAYERS:
+        return
+    yield from _in_blobs(text, kinds, depth)
+    if undone := views.unescaped(text):
+        yield from _mapped(undone, _layers(undone.text, kinds, depth + 1))
+
+
+def _over_lines(text: str, joined: View, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
+    for kind, detector in SHAPES:
+        if kind in kinds:
+            for span in detector(joined.text):
+                start, end = joined.source(*span)
+                yield Finding(start, _where_it_ends(text, start, end), kind)
+    if depth < MAX_LAYERS:
+        yield from _mapped(joined, _in_blobs(joined.text, kinds, depth))
+
+
+def _in_blobs(text: str, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
+    for start, end, said in views.blobs(text):
+        first = next(_layers(said, kinds, depth + 1), None)
+        if first:
+            yield Finding(start, end, first.kind)  # part of a blob cannot be hidden
+
+
+def _mapped(view: View | None, findings: Iterator[Finding]) -> Iterator[Finding]:
+    for f in findings:
+        yield Finding(*view.source(f.start, f.end), f.kind) if view else f
+
+
+def _where_it_ends(text: str, start: int, end: int) -> int:
+    """A value that goes on after a line break ends where a next line is an ordinary word: “…d4f0\\nThanks” loses only its first line."""
+    for gap in _LINE_BREAK.finditer(text, start, end):
+        rest = _WORD.match(text, gap.end())
+        if rest and not _TOKEN_LIKE.search(rest[0]) and len(rest[0]) < 16:
+            return gap.start()
+    return end
+
+
+_LINE_BREAK = re.compile(r"[ \t]{0,8}\\?\r?\n[ \t>|*#]{0,16}")
+_WORD = re.compile(r"[^\s]{1,64}")
+_TOKEN_LIKE = re.compile(r"\d|[a-z][A-Z]|[A-Z]{4}|[_+/=]")
+
+
+def _merged(findings: Iterator[Finding]) -> tuple[Finding, ...]:
+    merged: list[Finding] = []
+    for found in sorted(findings):
+        if merged and found.start < merged[-1].end:
+            last = merged[-1]
+            kind = min(last.kind, found.kind, key=KINDS.index)
+            merged[-1] = Finding(last.start, max(last.end, found.end), kind)
+        elif found.end > found.start:
+            merged.append(found)
+    return tuple(merged)
+
+
+# Secrets by their shape
+
+_TOKENS: tuple[tuple[str, str], ...] = (  # what it starts with, and the whole of it
+    ("hr_", r"hr_[\w-]{40,64}"),
+    ("AKIA", r"AKIA[A-Z0-9]{16}"),
+    ("ASIA", r"ASIA[A-Z0-9]{16}"),
+    ("ABIA", r"ABIA[A-Z0-9]{16}"),
+    ("ACCA", r"ACCA[A-Z0-9]{16}"),
+    ("gh", r"gh[opsur]_[A-Za-z0-9]{30,255}"),
+    ("github_pat_", r"github_pat_\w{22,255}"),
+    ("gl", r"gl(?:pat|ptt|dt|rt|oas|ft|soat|imt|agent|cbt)-[\w.-]{16,255}"),
+    ("xox", r"xox[a-z](?:\.xox[a-z])?-[\w-]{10,255}"),
+    ("xapp-", r"xapp-[\w-]{10,255}"),
+    ("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/-]{10,255}"),
+    ("discord", r"discord(?:app)?\.com/api/webhooks/[\w/-]{20,255}"),
+    ("_live_", r"(?:sk|rk|pk)_live_[A-Za-z0-9]{8,255}"),
+    ("_test_", r"(?:sk|rk|pk)_test_[A-Za-z0-9]{8,255}"),
+    ("whsec_", r"whsec_[A-Za-z0-9+/=_-]{16,255}"),
+    ("AIza", r"AIza[\w-]{35}"),
+    ("GOCSPX-", r"GOCSPX-[\w-]{20,64}"),
+    ("ya29.", r"ya29\.[\w-]{20,2048}"),
+    ("1//0", r"1//0[\w-]{30,512}"),
+    ("sk-", r"sk-[A-Za-z0-9][\w-]{18,255}"),
+    ("xai-", r"xai-[A-Za-z0-9]{20,255}"),
+    ("gsk_", r"gsk_[A-Za-z0-9]{20,255}"),
+    ("hf_", r"hf_[A-Za-z0-9]{30,64}"),
+    ("r8_", r"r8_[A-Za-z0-9]{30,64}"),
+    ("npm_", r"npm_[A-Za-z0-9]{36}"),
+    ("pypi-", r"pypi-[\w-]{50,512}"),
+    ("dckr_", r"dckr_(?:pat|oat)_[\w-]{20,128}"),
+    ("_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
+    ("SG.", r"SG\.[\w-]{16,64}\.[\w-]{16,128}"),
+    ("key-", r"key-[0-9a-f]{32}"),
+    ("SK", r"SK[0-9a-f]{32}"),
+    ("shp", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    ("sq0", r"sq0(?:atp|csp|idp)-[\w-]{22,64}"),
+    ("EAAA", r"EAAA[\w-]{56,128}"),
+    ("glc_", r"gl(?:c|sa)_[\w+/=-]{32,255}"),
+    ("lin_", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,64}"),
+    ("ntn_", r"ntn_[A-Za-z0-9]{40,64}"),
+    ("hv", r"hv[sbr]\.[\w-]{24,300}"),
+    ("dapi", r"dapi[0-9a-f]{32}(?:-\d)?"),
+    ("NRAK-", r"NRAK-[A-Z0-9]{27}"),
+    ("AGE-SECRET-KEY-", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
+    (":AA", r"\d{8,10}:AA[\w-]{32,36}"),
+    ("eyJ", r"eyJ[\w-]{8,8192}\.[\w-]{2,8192}(?:\.[\w-]{0,8192}){0,3}"),
+    ("$2", r"\$2[abxy]?\$\d\d\$[./A-Za-z0-9]{53}"),
+    ("$argon2", r"\$argon2(?:id|i|d)\$[\w$=,+/.-]{20,255}"),
+    ("$6$", r"\$6\$[\w$=./]{20,160}"),
+    ("$5$", r"\$5\$[\w$=./]{20,160}"),
+)
+_COMPILED = tuple((start, re.compile(rf"(?<![A-Za-z0-9_]){whole}" if start[0].isalnum() else whole)) for start, whole in _TOKENS)
+
+
+def tokens(text: str) -> Spans:
+    """Keys and tokens that carry their maker's mark: cloud, code host, chat, payment and model keys, JWTs, password hashes, our own keys."""
+    for start, whole in _COMPILED:
+        if start in text:
+            for match in whole.finditer(text):
+                yield match.span()
+
+
+def private_keys(text: str) -> Spans:
+    """PEM, OpenSSH, PGP and PuTTY private keys, from their first line to their last; to the end of the text if the last is missing."""
+    at = 0
+    while begin := _KEY_BEGINS.search(text, at):
+        end = _KEY_ENDS.search(text, begin.end())
+        at = end.end() if end else len(text)
+        yield begin.start(), at
+
+
+_KEY_BEGINS = re.compile(r"-{2,5}\s?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?\s?-{2,5}|PuTTY-User-Key-File-\d")
+_KEY_ENDS = re.compile(r"-{2,5}\s?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?\s?-{2,5}|Private-MAC: {0,4}[0-9a-f]{40,64}")
+
+
+def url_credentials(text: str) -> Spans:
+    """The `user:password` of `scheme://user:password@host`."""
+    for match in _URL_USER.finditer(text):
+        yield match.span(1)
+
+
+_URL_USER = re.compile(r"(?<=[A-Za-z0-9]://)([^\s/@:\"'<>]{0,200}:(?!\d{1,5}/)[^\s\"'<>]{1,300})@")
+
+
+# Secrets by the word in front of them
+
+_STRONG = (
+    r"pass[ _-]?(?:word|wd|phrase|code)s?|passwort|kennwort|contraseña|contrasena|senha|palavra-passe|mot de passe|hasło|wachtwoord|lösenord|"
+    r"пароль|密码|密碼|パスワード|비밀번호|secret|api[ _-]?key|access[ _-]?key(?:[ _-]?id)?|account[ _-]?key|private[ _-]?key|signing[ _-]?key|"
+    r"encryption[ _-]?key|master[ _-]?key|shared[ _-]?key|(?:auth|access|refresh|id|session|bot|bearer|csrf|security)[ _-]?token|"
+    r"session[ _-]?(?:id|key)|connection[ _-]?string|x-amz-(?:signature|credential|security-token)"
+)
+_WEAK = r"(?<![A-Za-z])(?:pass|pwd|token|credentials|sig|signature|jwt|hmac|otp|pin|tan|cvv2?|cvc2?)"
+_LINE = r"(?:(?<![A-Za-z])(?:proxy-)?authorization|(?<![A-Za-z])(?:set-)?cookie)"
+_SEPARATOR = r"""["'`\])]{0,2}[ \t]{0,4}(?:=>|:=|={1,2}|:|\|)\s{0,4}"""
+_QUOTED = r""""(?P<double>(?:[^"\\\n]|\\.){1,4096})"|'(?P<single>(?:[^'\\\n]|\\.){1,4096})'|`(?P<tick>[^`\n]{1,4096})`"""
+_BARE = r"""(?P<bare>[^\s"'`<>;&|][^\s"'<>;&|]{0,4095})"""
+
+
+def pairs(text: str) -> Spans:
+    """The value in `password=…`, `"secret": "…"`, `--api-key …`, `Authorization: …`, `<password>…</password>`, and words for it in other languages."""
+    lowered = text.lower() if len(text.lower()) == len(text) else text
+    for pattern, needles, holds in _PAIRS:
+        if any(needle in lowered for needle in needles):
+            for match in pattern.finditer(text):
+                group = match.lastgroup or "bare"
+                start, end = match.span(group)
+                if group == "bare":
+                    end = start + len(match[group].rstrip(",.)]}\\"))
+                if holds(text[start:end]):
+                    yield start, end
+
+
+def _is_value(value: str) -> bool:
+    """Not an empty word, a variable's name, a structure, or something that is hidden already."""
+    return bool(value) and not _NO_VALUE.match(value) and HIDDEN not in value
+
+
+_NO_VALUE = re.compile(r"(?:null|none|nil|true|false|undefined|required|optional|string)\b|\$\{|\{\{|\{|\[|\*{2,}|%\(|<", re.IGNORECASE)
+
+
+def _is_long_value(value: str) -> bool:
+    return _is_value(value) and (len(value) >= 8 or any(c.isdigit() for c in value))
+
+
+def _is_odd_value(value: str) -> bool:
+    """What nobody writes after “the password is” unless it is one."""
+    return _is_value(value) and len(value) >= 4 and not value.isalpha()
+
+
+_WORDS_FOR_IT = (
+    "pass",
+    "kennwort",
+    "contrase",
+    "senha",
+    "hasło",
+    "wachtwoord",
+    "lösenord",
+    "пароль",
+    "密",
+    "パスワード",
+    "비밀번호",
+    "secret",
+    "key",
+)
+_STRONG_NEEDLES = (*_WORDS_FOR_IT, "token", "session", "connection", "x-amz")
+_PAIRS = (
+    (re.compile(rf"(?:{_STRONG})\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", re.IGNORECASE), _STRONG_NEEDLES, _is_value),
+    (
+        re.compile(rf"{_WEAK}\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", re.IGNORECASE),
+        ("pass", "pwd", "token", "cred", "sig", "jwt", "hmac", "otp", "pin", "tan", "cv"),
+        _is_long_value,
+    ),
+    (
+        re.compile(rf"{_LINE}{_SEPARATOR}(?:{_QUOTED}|(?P<bare>[^\s\"'<>][^\n\"'<>]{{0,8191}}))", re.IGNORECASE),
+        ("authorization", "cookie"),
+        _is_value,
+    ),
+    (
+        re.compile(rf"--?(?:{_STRONG}|token|pwd)[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})", re.IGNORECASE),
+        _STRONG_NEEDLES,
+        _is_value,
+    ),
+    (
+        re.compile(
+            rf"(?:{_STRONG}|(?<![A-Za-z])(?:pin|tan|pwd|token)) {{1,2}}(?:is|was|are|ist|lautet|est|es|è|é|:)[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})",
+            re.IGNORECASE,
+        ),
+        (*_STRONG_NEEDLES, "pin", "tan", "pwd"),
+        _is_odd_value,
+    ),
+    (
+        re.compile(rf"<[\w:.-]{{0,40}}(?:{_STRONG}|token|pwd)[\w:.-]{{0,20}}(?: [^<>]{{0,200}})?>(?P<bare>[^<]{{1,4096}})<", re.IGNORECASE),
+        _STRONG_NEEDLES,
+        _is_value,
+    ),
+    (
+        re.compile(r"\b(?:bearer|basic|apikey) {1,2}(?P<bare>[A-Za-z0-9._~+/=-]{12,8192})", re.IGNORECASE),
+        ("bearer", "basic", "apikey"),
+        _is_long_value,
+    ),
+)
+
+
+def random_after_keyword(text: str) -> Spans:
+    """A long random-looking value shortly after a word such as “key”, “auth” or “signature”."""
+    for match in _AFTER_KEYWORD.finditer(text):
+        value = match["value"]
+        if not _UUID.fullmatch(value) and _is_random(value):
+            yield match.span("value")
+
+
+_AFTER_KEYWORD = re.compile(
+    r"(?i:key|token|auth\w{0,10}|cred\w{0,9}|signature|secret)[^\w\n]{1,8}(?P<value>[A-Za-z0-9+/_.~-]{20,512}={0,2})(?![A-Za-z0-9+/_-])"
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def _is_random(value: str) -> bool:
+    if not (any(c.isdigit() for c in value) and any(c.isalpha() for c in value)):
+        return False
+    counts = Counter(value).values()
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= 3.3
+
+
+# Money
+
+_RUN = re.compile(r"\d(?:[ \t\r\n>./_|*-]{0,5}\d)+")
+_ISSUERS: tuple[tuple[re.Pattern[str], frozenset[int]], ...] = (
+    (re.compile(r"4"), frozenset({13, 16, 19})),
+    (re.compile(r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720"), frozenset({16})),
+    (re.compile(r"3[47]"), frozenset({15})),
+    (re.compile(r"30[0-5]|36|38|39"), frozenset({14, 16})),
+    (re.compile(r"6011|64[4-9]|65|62|35(?:2[89]|[3-8])|220[0-4]|8[12]|60|508|9792"), frozenset({16, 17, 18, 19})),
+    (re.compile(r"5018|5020|5038|5893|6304|6759|676[1-3]|50|5[6-8]|6[37]"), frozenset({13, 14, 15, 16, 17, 18, 19})),
+)
+_LENGTHS = range(13, 20)
+
+
+def cards(text: str) -> Spans:
+    """Payment card numbers (ISO/IEC 7812: an issuer's prefix and length, and the Luhn digit), in groups or not, also over a line break."""
+    for run in _RUN.finditer(text):
+        at = [i for i, c in enumerate(run[0], run.start()) if c.isdigit()]
+        if len(at) >= _LENGTHS.start:
+            yield from _cards_in(text, at)
+
+
+def _cards_in(text: str, at: list[int]) -> Spans:
+    digits = "".join(text[i] for i in at)
+    sums = _luhn_sums(digits)
+    starts = [k for k in range(len(at)) if k == 0 or at[k] - at[k - 1] > 1]
+    ends = {k for k in range(1, len(at) + 1) if k == len(at) or at[k] - at[k - 1] > 1}
+    done = 0
+    for k in starts:
+        longest = max(_LENGTHS, default=0)
+        glued = k + longest < len(at) and not ends & set(range(k + 1, k + longest + 2))  # longer than any card, without a gap
+        for length in reversed(_LENGTHS):
+            end = k + length
+            if k >= done and end <= len(at) and (end in ends or (glued and length == 16)) and _is_card(digits, sums, k, end):
+                if _is_grouped_like_a_card(text, at[k:end]):
+                    yield at[k], at[end - 1] + 1
+                    done = end
+                    break
+
+
+def _luhn_sums(digits: str) -> tuple[list[int], list[int]]:
+    """Running sums with every second digit doubled, from either parity: any stretch's Luhn sum is one subtraction."""
+    even, odd = [0], [0]
+    for i, c in enumerate(digits):
+        plain, doubled = int(c), (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)[int(c)]
+        even.append(even[-1] + (plain if i % 2 == 0 else doubled))
+        odd.append(odd[-1] + (plain if i % 2 else doubled))
+    return even, odd
+
+
+def _is_card(digits: str, sums: tuple[list[int], list[int]], start: int, end: int) -> bool:
+    running = sums[(end - 1) % 2]
+    if (running[end] - running[start]) % 10:
+        return False
+    return any(end - start in lengths and prefix.match(digits, start) for prefix, lengths in _ISSUERS)
+
+
+def _is_grouped_like_a_card(text: str, at: list[int]) -> bool:
+    if at[0] >= 2 and text[at[0] - 1] == "." and text[at[0] - 2].isdigit() and at[-1] - at[0] == len(at) - 1:
+        return False  # the places after a decimal point
+    gaps = [text[a + 1 : b] for a, b in zip(at, at[1:], strict=False) if b - a > 1]
+    if len({gap.strip("\r\n>|*") or "\n" for gap in gaps} - {"\n"}) > 1:
+        return False  # a card's groups all have the same thing between them
+    return len(gaps) <= 6 or len(gaps) == len(at) - 1  # or each digit stands alone
+
+
+_IBAN_LENGTHS = {  # ISO 13616, the SWIFT registry
+    "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BI": 27, "BR": 29, "BY": 28, "CH": 21, "CR": 22,
+    "CY": 28, "CZ": 24, "DE": 22, "DJ": 27, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18, "FK": 18, "FO": 18, "FR": 27, "GB": 22,
+    "GE": 22, "GI": 23, "GL": 18, "GR": 27, "GT": 28, "HN": 28, "HR": 21, "HU": 28, "IE": 22, "IL": 23, "IQ": 23, "IS": 26, "IT": 27, "JO": 30,
+    "KW": 30, "KZ": 20, "LB": 28, "LC": 32, "LI": 21, "LT": 20, "LU": 20, "LV": 21, "LY": 25, "MC": 27, "MD": 24, "ME": 22, "MK": 19, "MN": 20,
+    "MR": 27, "MT": 31, "MU": 30, "NI": 28, "NL": 18, "NO": 15, "OM": 23, "PK": 24, "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24, "RS": 22,
+    "RU": 33, "SA": 24, "SC": 31, "SD": 18, "SE": 24, "SI": 19, "SK": 24, "SM": 27, "SO": 23, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26,
+    "UA": 29, "VA": 22, "VG": 24, "XK": 20, "YE": 30,
+}  # fmt: skip
+_IBAN_BEGINS = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[ \t]?\d[ \t]?\d")
+_IBAN_CHARS = re.compile(r"([A-Za-z0-9])[ \t\r\n>.|-]{0,4}")
+
+
+def ibans(text: str) -> Spans:
+    """International bank account numbers (ISO 13616: the country's length, and a remainder of 1 by 97), in groups or not."""
+    for begin in _IBAN_BEGINS.finditer(text):
+        length = _IBAN_LENGTHS.get(begin[1].upper())
+        if length:
+            end, chars = _take(text, begin.start(), length)
+            if len(chars) == length and not text[end : end + 1].isalnum() and _is_iban(chars):
+                yield begin.start(), end
+
+
+def _take(text: str, at: int, count: int) -> tuple[int, str]:
+    chars, end = "", at
+    while len(chars) < count and (match := _IBAN_CHARS.match(text, at)):
+        chars += match[1]
+        at, end = match.end(), match.end(1)
+    return end, chars
+
+
+def _is_iban(chars: str) -> bool:
+    turned = chars[4:] + chars[:4]
+    return int("".join(str(int(c, 36)) for c in turned)) % 97 == 1
+
+
+# Places on a machine
+
+_ROOTS = (
+    "home|Users|root|var|tmp|etc|opt|usr|srv|mnt|media|private|proc|sys|dev|run|boot|lib|Library|Volumes|Applications|app|apps|code|data|"
+    "work|workspace|workspaces|workdir|repo|repos|src|build|github|nix|snap|sbin|bin|host|config|secrets|app_data|storage|sdcard"
+)
+_STEP = r"""(?:[^\s"'`<>|:;,()\[\]{}\x00-\x1f]|[ ](?=[^\s/\\"'`<>|:;,]{1,40}[/\\]))"""
+_UNIX = re.compile(
+    rf"(?<![\w./~\\:-])(?:~\w{{0,32}}/|\$HOME/|\$\{{HOME\}}/|/(?:{_ROOTS})/)(?!/){_STEP}{{0,1024}}|(?<![\w./~-])/(?:etc/passwd|root|tmp)(?![\w/])"
+)
+_WINDOWS = re.compile(
+    rf"(?<![A-Za-z0-9])[A-Za-z]:(?:\\{{1,4}}|/)(?![/\s]){_STEP}{{1,1024}}|%(?:APPDATA|LOCALAPPDATA|USERPROFILE|TEMP|PROGRAMDATA|HOMEPATH)%{_STEP}{{0,1024}}",
+    re.I,
+)
+_UNC = re.compile(rf"(?<![\\\w:])\\{{2,4}}[\w.?-]{{1,255}}\\{{1,2}}{_STEP}{{1,1024}}")
+_FILE_URL = re.compile(r"(?<![A-Za-z0-9])(?:file|vscode-remote|vscode-local):/{1,3}[^\s\"'`<>]{1,1024}", re.IGNORECASE)
+
+
+def paths(text: str) -> Spans:
+    """Paths of a machine: Unix from a known root or a home, Windows drives, shares, `file:` addresses."""
+    for pattern, needle in ((_UNIX, "/"), (_WINDOWS, ""), (_UNC, "\\"), (_FILE_URL, ":/")):
+        if needle in text:
+            for match in pattern.finditer(text):
+                yield match.start(), match.start() + len(match[0].rstrip(" .!?"))
+
+
+# Persons
+
+_EMAIL = re.compile(
+    r"(?<![\w.!#$%&*+/=?^{|}~-])(?:[\w.!#$%&'*+/=?^{|}~-]{1,64}|\"[^\"\n]{1,64}\")@(?:[^\W_](?:[\w-]{0,62}[^\W_])?\.){0,8}[^\W_](?:[\w-]{0,62}[^\W_])?(?![\w-])"
+    r"|(?<![\w.!#$%&*+/=?^{|}~-])[\w.+-]{1,64}@\[[0-9A-Fa-f:.IPv]{2,60}\]"
+)
+_PHONE = re.compile(r"(?<![\w.+/:-])(?:(?P<sure>\+|00(?=[1-9])|tel:\+?)[ \t]?|(?=[(0-9]))\(?\d(?:[ \t\-./()]{0,3}\d){6,14}(?![\w])")
+_DATE = re.compile(r"\d{4}[-./]\d\d?[-./]\d\d?(?!\d)|\d\d?[-./]\d\d?[-./]\d{4}(?!\d)|\d{1,3}(?:\.\d{1,3}){3}(?![.\d])")
+
+
+def emails(text: str) -> Spans:
+    """E-mail addresses, also with letters of other scripts."""
+    if "@" in text:
+        for match in _EMAIL.finditer(text):
+            yield match.span()
+
+
+def phones(text: str) -> Spans:
+    """Telephone numbers: with a country's code, a leading zero or bracket, or in three or more groups. Not dates, not IP addresses."""
+    for match in _PHONE.finditer(text):
+        if _DATE.match(match[0]):
+            continue
+        groups = re.findall(r"\d+", match[0])
+        if match["sure"] or match[0][0] in "(0" or (len(groups) >= 3 and all(len(group) <= 5 for group in groups)):
+            yield match.span()
+
+
+# A kind may have many detectors. SHAPES know where their value ends by its own shape, so that they can be tried over a line break.
+SHAPES: tuple[tuple[str, Detector], ...] = ((SECRET, tokens), (SECRET, private_keys), (IBAN, ibans))
+DETECTORS: tuple[tuple[str, Detector], ...] = (
+    *SHAPES,
+    (SECRET, url_credentials),
+    (SECRET, pairs),
+    (SECRET, random_after_keyword),
+    (CARD, cards),
+    (PATH, paths),
+    (EMAIL, emails),
+    (PHONE, phones),
+)
