@@ -5,7 +5,7 @@ Unknown means no: a model without `workspace_path`, a capability nobody lists, a
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -74,10 +74,16 @@ class Actor:
     def user_id(self) -> UUID | None:
         return UUID(self.id) if self.kind == "human" else None
 
+    @property
+    def standing(self) -> "Standing":
+        """What its rights were read from: kind, id of the person or key, version. `changed` compares it with what is so now."""
+        return (self.kind, self.key_id or self.id, self.access_version)
+
     def workspaces(self, capability: str) -> list[UUID]:
         return [workspace for workspace, held in self.grants.items() if capability in held]
 
 
+Standing = tuple[str, str, int]
 NOBODY = Actor("nobody")
 SYSTEM = Actor("system", "handrail", "Handrail")
 
@@ -115,15 +121,15 @@ def _agent(header: bytes) -> Actor:
     scheme, _, token = header.partition(b" ")
     if scheme.lower() != b"bearer":
         return NOBODY
-    key = (
-        AgentKey.objects.select_related("agent")
-        .filter(digest=hashlib.sha256(token.strip()).hexdigest(), revoked_at=None, expires_at__gt=clock.now(), agent__owner__is_active=True)
-        .first()
-    )
+    key = _valid_keys().select_related("agent").filter(digest=hashlib.sha256(token.strip()).hexdigest()).first()
     if key is None:
         return NOBODY
     held = frozenset(key.capabilities) & frozenset(AGENT_CAPABILITIES)
     return Actor("agent", str(key.agent_id), key.agent.name, {key.agent.workspace_id: held}, 0, "key", str(key.pk))
+
+
+def _valid_keys() -> QuerySet[AgentKey]:
+    return AgentKey.objects.filter(revoked_at=None, expires_at__gt=clock.now(), agent__owner__is_active=True)
 
 
 def refresh(actor: Actor) -> Actor:
@@ -131,9 +137,17 @@ def refresh(actor: Actor) -> Actor:
     if actor.kind == "human":
         return person(UUID(actor.id), signed_in=actor.signed_in)
     if actor.kind == "agent":
-        alive = AgentKey.objects.filter(pk=actor.key_id, revoked_at=None, expires_at__gt=clock.now(), agent__owner__is_active=True).exists()
-        return actor if alive else NOBODY
+        return actor if _valid_keys().filter(pk=actor.key_id).exists() else NOBODY
     return NOBODY
+
+
+def changed(standings: Iterable[Standing]) -> set[Standing]:
+    """Those whose rights may be others by now, for a hub that asks at each wake. Two queries at most, however many there are."""
+    asked = set(standings)
+    people, keys = [pk for kind, pk, _ in asked if kind == "human"], [pk for kind, pk, _ in asked if kind == "agent"]
+    versions = User.objects.filter(pk__in=people, is_active=True).values_list("pk", "access_version") if people else ()
+    valid = _valid_keys().filter(pk__in=keys).values_list("pk", flat=True) if keys else ()
+    return asked - {("human", str(pk), version) for pk, version in versions} - {("agent", str(pk), 0) for pk in valid}
 
 
 def visible(actor: Actor, model: type[M], capability: str) -> QuerySet[M]:

@@ -48,6 +48,16 @@ class CursorAhead(BadInput):
     what_next: ClassVar[str] = "Read again from the head that is named here, or from an earlier cursor."
 
 
+class BadCursor(BadInput):
+    """This cursor is no sequence number."""
+
+
+class MethodNotAllowed(Refusal):
+    """This address does not know that method."""
+
+    status: ClassVar[int] = 405
+
+
 class SignalReused(Refusal):
     """This idempotency key was used for another signal."""
 

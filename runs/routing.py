@@ -1,6 +1,12 @@
-"""Long-lived connections: routes to Channels consumers. Sessions and the origin check are put around them by `config/asgi.py`."""
+"""The streams that stay open. `config/asgi.py` mounts them; everything else over HTTP is Django's."""
 
-from django.urls import URLPattern
+from django.urls import re_path
 
-websocket_urlpatterns: list[URLPattern] = []
-http_urlpatterns: list[URLPattern] = []
+from runs.consumers import RunSocket, RunStream
+
+http_urlpatterns = [
+    re_path(r"^api/v1/runs/(?P<run_id>[^/]+)/stream$", RunStream.as_asgi(), name="stream"),
+]
+websocket_urlpatterns = [
+    re_path(r"^ws/runs/(?P<run_id>[^/]+)$", RunSocket.as_asgi(), name="socket"),
+]
