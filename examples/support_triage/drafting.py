@@ -1,0 +1,270 @@
+"""The scripted model: reads a ticket and its account and writes the reply. Pure: the same input gives the same draft.
+
+It knows eleven situations and three languages. Whatever the message says stays text: it chooses a situation and fills in names,
+numbers and amounts, and nothing in it can become an instruction, a recipient or an address.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from examples.support_triage import phrases
+from examples.support_triage.reading import Ticket
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A file that goes with the reply."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A reply: `body` has `\\n` line ends, `summary` is the note for the CRM (always English), `language` is en, de or pt."""
+
+    subject: str
+    body: str
+    summary: str
+    language: str
+    situation: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+def draft(ticket: Ticket, account: Mapping[str, Any]) -> Draft:
+    """The reply to `ticket`, for the customer whose `account` the CRM gave (see the desk's GET /accounts)."""
+    language = _language(ticket, account)
+    invoice = _invoice(ticket, account)
+    situation = _situation(ticket, invoice)
+    facts = _facts(ticket, account, invoice, language)
+    subject, paragraphs = phrases.REPLIES[situation][language]
+    body = [_greeting(ticket, language), *(paragraph.format(**facts) for paragraph in paragraphs)]
+    body += [*_remarks(ticket, invoice, situation, facts, language), phrases.CLOSING[language]]
+    return Draft(
+        subject=subject.format(**facts),
+        body="\n\n".join(body) + "\n",
+        summary=_summary(ticket, account, invoice, situation, language),
+        language=language,
+        situation=situation,
+        attachments=_attachments(invoice) if "{payments}" in paragraphs else (),
+    )
+
+
+def _language(ticket: Ticket, account: Mapping[str, Any]) -> str:
+    wanted = ticket.language if ticket.language != "und" else account.get("language", "")
+    return wanted if wanted in phrases.LANGUAGES else "en"
+
+
+@dataclass(frozen=True)
+class _Payment:
+    reference: str
+    date: str
+    amount: Decimal
+    currency: str
+    status: str
+
+
+@dataclass(frozen=True)
+class _Invoice:
+    number: str
+    amount: Decimal
+    currency: str
+    payments: tuple[_Payment, ...]
+
+    @property
+    def settled(self) -> tuple[_Payment, ...]:
+        return tuple(payment for payment in self.payments if payment.status == "settled")
+
+    @property
+    def surplus(self) -> Decimal:
+        return sum((payment.amount for payment in self.settled), Decimal()) - self.amount
+
+    @property
+    def paid_twice(self) -> bool:
+        return len(self.settled) > 1 and self.surplus > 0
+
+
+def _invoice(ticket: Ticket, account: Mapping[str, Any]) -> _Invoice | None:
+    """The invoice the message is about: the one it names, else the only one that fits what it says."""
+    invoices = [_parsed(record) for record in account.get("invoices", ())]
+    named = [invoice for invoice in invoices if invoice.number in ticket.invoices]
+    if named or ticket.invoices:
+        return named[0] if named else None
+    stated = {(amount.value, amount.currency) for amount in ticket.amounts}
+    fitting = [invoice for invoice in invoices if (f"{invoice.amount:.2f}", invoice.currency) in stated]
+    twice = [invoice for invoice in fitting or invoices if invoice.paid_twice]
+    for candidates in (twice, fitting):
+        if len(candidates) == 1:
+            return candidates[0]
+    return None
+
+
+def _parsed(record: Mapping[str, Any]) -> _Invoice:
+    payments = tuple(
+        _Payment(payment["id"], payment["date"], _number(payment["amount"]), payment["currency"], payment["status"])
+        for payment in record.get("payments", ())
+    )
+    return _Invoice(record["number"], _number(record["amount"]), record["currency"], payments)
+
+
+def _number(value: str) -> Decimal:
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        return Decimal()
+
+
+_ABOUT = {
+    "duplicate": r"twice|duplicate|charged (?:again|two times)|double[- ]?(?:charge|payment|bill)|two payments"
+    r"|doppelt|zweimal|zwei ?mal|duas vezes|duplicad|em dobro|dos veces|deux fois|en double|due volte|dubbel|twee ?(?:keer|maal)",
+    "vat": r"(?:vat|tax)[- ]?(?:number|id|no\b|registration)|wrong vat|corrected invoice|ust\.?-?id|umsatzsteuer|steuernummer"
+    r"|korrigierte rechnung|\bnif\b|\bnipc\b|contribuinte|fatura corrigida|\bcif\b|numéro de tva|partita iva|btw-nummer",
+    "refund": r"refund|money back|reimburse|erstatt|rückzahlung|zurückzahl|reembols|devolu[çc]|rembours|rimbors|terugbeta",
+    "sign_in": r"log(?:ging)?[- ]?in|sign(?:ing)?[- ]?in|password|locked out|passwort|kennwort|anmelden|einloggen"
+    r"|palavra-passe|\bsenha\b|iniciar sessão|contraseña|mot de passe|me connecter|wachtwoord|inloggen",
+    "address": r"(?:new|changed?|change of|our) (?:\w+ )?address|address (?:has )?changed?|we(?:'ve| have)? moved"
+    r"|neue (?:anschrift|adresse)|umgezogen|adressänderung|nov[ao] (?:morada|endereço)|mudámos|nueva dirección"
+    r"|nouvelle adresse|déménag|nuovo indirizzo|nieuw adres|verhuisd",
+}
+
+
+def _situation(ticket: Ticket, invoice: _Invoice | None) -> str:
+    words = f"{ticket.subject}\n{ticket.text[:20_000]}"
+    about = next((topic for topic, pattern in _ABOUT.items() if re.search(pattern, words, re.I)), "general")
+    if about in ("duplicate", "vat", "refund") and invoice is None:
+        return "invoice_not_found" if ticket.invoices else "invoice_not_named"
+    if about == "duplicate":
+        return "duplicate_found" if invoice and invoice.paid_twice else "duplicate_not_found"
+    if about == "vat":
+        return "corrected_invoice" if _vat_number(ticket) else "vat_number_missing"
+    if about == "refund":
+        return "refund" if invoice and invoice.settled else "refund_unpaid"
+    return {"sign_in": "cannot_sign_in", "address": "address_change"}.get(about, "general")
+
+
+def _vat_number(ticket: Ticket) -> str:
+    found = re.search(r"\b[A-Z]{2}[ \u00a0]?\d(?:[ .\u00a0]?\d){6,11}[A-Z]{0,2}\b", ticket.text)
+    return found[0].replace("\u00a0", " ") if found else ""
+
+
+def _facts(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | None, language: str) -> dict[str, str]:
+    """Every name that a phrase may use. Those without a meaning here are empty, and no phrase of such a situation uses them."""
+    facts = {
+        "address": ticket.sender_address,
+        "subject": _without_reply_marks(ticket.subject),
+        "quote": _quote(ticket.text),
+        "invoice": invoice.number if invoice else ", ".join(ticket.invoices[:3]),
+        "vat": _vat_number(ticket),
+        "vat_before": account.get("vat_number") or "none",
+        "amount": "",
+        "surplus": "",
+        "payments": "",
+        "references": "",
+        "count": "",
+    }
+    if invoice is None:
+        return facts
+    lines = [f"- {payment.reference}, {_day(payment.date, language)}, {_amount(payment, language)}" for payment in invoice.settled]
+    return facts | {
+        "amount": _money(invoice.amount, invoice.currency, language),
+        "surplus": _money(invoice.surplus, invoice.currency, language),
+        "payments": "\n".join(lines) or phrases.NO_PAYMENT[language],
+        "references": ", ".join(f"{payment.reference} ({_amount(payment, language)})" for payment in invoice.settled) or "no payment",
+        "count": _times(len(invoice.settled), language),
+    }
+
+
+def _remarks(ticket: Ticket, invoice: _Invoice | None, situation: str, facts: dict[str, str], language: str) -> list[str]:
+    remarks = []
+    known = {f"{amount:.2f}" for amount in (invoice.amount, invoice.surplus, invoice.surplus + invoice.amount)} if invoice else set()
+    if invoice and ticket.amounts and "{amount}" in "".join(phrases.REPLIES[situation][language][1]):
+        other = [amount for amount in ticket.amounts if amount.value not in known]
+        if len(other) == len(ticket.amounts):
+            stated = _money(Decimal(other[0].value), other[0].currency, language)
+            remarks.append(phrases.OTHER_AMOUNT[language].format(stated=stated, **facts))
+    if ticket.attachments:
+        names = ", ".join(file.name for file in ticket.attachments[:5])
+        remarks.append(phrases.FILES[language].format(files=names))
+    return remarks
+
+
+def _summary(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | None, situation: str, language: str) -> str:
+    facts = _facts(ticket, account, invoice, "en")
+    said = phrases.SUMMARIES[situation].format(**facts)
+    return f"{said}\nFrom {ticket.sender_address}; answered in {_LANGUAGE_NAMES[language]}."
+
+
+_LANGUAGE_NAMES = {"en": "English", "de": "German", "pt": "Portuguese"}
+
+
+def _attachments(invoice: _Invoice | None) -> tuple[Attachment, ...]:
+    if invoice is None or not invoice.settled:
+        return ()
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\r\n")
+    table.writerow(("invoice", "date", "reference", "amount", "currency", "status"))
+    for payment in invoice.settled:
+        row = (invoice.number, payment.date, payment.reference, f"{payment.amount:.2f}", payment.currency, payment.status)
+        table.writerow([_harmless(cell) for cell in row])
+    name = re.sub(r"[^A-Za-z0-9-]", "_", invoice.number)
+    return (Attachment(f"payments-{name}.csv", "text/csv", out.getvalue().encode("utf-8")),)
+
+
+def _harmless(cell: str) -> str:
+    # A spreadsheet would run a cell that begins like a formula.
+    return f"'{cell}" if cell[:1] in ("=", "+", "@", "\t") else cell
+
+
+def _greeting(ticket: Ticket, language: str) -> str:
+    with_name, without = phrases.GREETING[language]
+    last, comma, first = ticket.sender_name.partition(", ")
+    full_name = f"{first} {last}" if comma else last
+    # A display name is whatever the sender typed: only what looks like a person's name is repeated.
+    if len(full_name) > 60 or not re.fullmatch(r"[^\W\d_]+(?:[ '’.-]{1,2}[^\W\d_]+){0,4}\.?", full_name):
+        return without
+    return with_name.format(name=full_name.split()[0], full_name=full_name)
+
+
+def _without_reply_marks(subject: str) -> str:
+    plain = re.sub(r"(?i)^(?:\s*(?:re|aw|fw|fwd|wg|res|enc)\s*:)+\s*", "", subject).strip()
+    return plain[:150] or "…"
+
+
+def _quote(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(">")][:6]
+    return "\n".join(f"> {line[:200]}" for line in lines) or "> …"
+
+
+def _times(count: int, language: str) -> str:
+    twice, more = phrases.TIMES[language]
+    return twice if count == 2 else more.format(count=count)
+
+
+def _amount(payment: _Payment, language: str) -> str:
+    return _money(payment.amount, payment.currency, language)
+
+
+_SIGNS = {"EUR": "€", "GBP": "£", "USD": "$", "BRL": "R$"}
+
+
+def _money(amount: Decimal, currency: str, language: str) -> str:
+    figures = f"{amount:,.2f}"
+    if language == "en":
+        return f"{_SIGNS[currency]}{figures}" if currency in _SIGNS else f"{currency} {figures}"
+    figures = figures.translate(str.maketrans(",.", ".,"))
+    return f"{figures} {_SIGNS.get(currency, currency)}"
+
+
+def _day(value: str, language: str) -> str:
+    try:
+        day = date.fromisoformat(value)
+    except ValueError:
+        return value
+    return phrases.DATE[language].format(day=day.day, month=phrases.MONTHS[language][day.month - 1], year=day.year)

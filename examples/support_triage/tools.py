@@ -1,0 +1,216 @@
+"""What support triage may do: read tickets and accounts, write a note to the CRM, send one e-mail."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
+
+from examples.support_triage.client import Desk, NoAnswer, NotReached, Refused, UnsendableMessage, send_mail
+from examples.support_triage.reading import UnreadableMessage, read
+from runs.engine.retry import Retry
+from runs.engine.tools import Absent, AnswerLost, Arguments, Call, Declined, File, Found, OddAnswer, Unavailable, Unsure, tool
+
+COMPANY = "Fernhill Support <support@fernhill.example>"
+DOMAIN = "fernhill.example"
+
+Line = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$", max_length=900)]
+MailAddress = Annotated[str, StringConstraints(pattern=r"^[^\s<>@,\x00-\x1f\x7f]+@[^\s<>@,\x00-\x1f\x7f]+$", max_length=254)]
+Mailbox = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$", max_length=320)]
+
+
+@tool(
+    effect="read",
+    title="Read the ticket",
+    label="personal",
+    reads_untrusted=True,
+    target="help desk",
+    credential="desk",
+    deadline=10,
+    touches=lambda a: {"ticket": [a["ticket_id"]]},
+)
+def read_ticket(call: Call, ticket_id: str) -> dict[str, Any]:
+    """The ticket and what its message says. All of it is outside text."""
+    with outside(call) as desk:
+        filed = desk.read_ticket(ticket_id)
+    try:
+        message = read(filed.raw)
+    except UnreadableMessage as error:
+        raise OddAnswer(f"The message of {ticket_id} can't be read: {error}") from error
+    head = f"From: {message.sender_name} <{message.sender_address}>\nSubject: {message.subject}\nDate: {message.date}\n\n"
+    return {"account": filed.record["customer"], "message": message.as_json(), "text": head + message.text}
+
+
+@tool(
+    effect="read",
+    title="Check the account",
+    label="personal",
+    reads_private=True,
+    target="CRM",
+    credential="desk",
+    deadline=10,
+    touches=lambda a: {"email": [a["email"]]},
+)
+def check_account(call: Call, email: str) -> dict[str, Any]:
+    """The account that an address belongs to: plan, contacts, invoices and payments."""
+    with outside(call) as desk:
+        return desk.account_for(email)
+
+
+def note_by_key(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
+    """Whether the note was written, asked by its key."""
+    with outside(call) as desk:
+        effect = desk.effect(call.key)
+    return Found({"note": effect["target"], "key": call.key}) if effect["found"] else Absent()
+
+
+@tool(effect="write", title="Take the note back", label="internal", target="CRM", credential="desk", honours_key=True, deadline=10)
+def remove_note(call: Call, account: str, note: str) -> dict[str, Any]:
+    """Undoes `update_crm`."""
+    with outside(call) as desk:
+        return desk.remove_note(account, note, call.key)
+
+
+@tool(
+    effect="write",
+    title="Update the CRM",
+    label="personal",
+    target="CRM",
+    credential="desk",
+    honours_key=True,
+    lookup=note_by_key,
+    compensate="remove_note",
+    deadline=10,
+    retry=Retry(attempts=5, first=1),
+    subject=lambda a: f"Note on account {a['account']}",
+    touches=lambda a: {"account": [a["account"]]},
+)
+def update_crm(call: Call, account: str, note: Annotated[str, StringConstraints(min_length=1, max_length=4000)]) -> dict[str, Any]:
+    """Write a note on the account, under the grant's id as its key."""
+    with outside(call) as desk:
+        written = desk.add_note(account, note, call.key)
+    return {"note": f"accounts/{account}/notes/{written['id']}", "key": call.key}
+
+
+def message_in_mailbox(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
+    """Whether the mail server has a message with this Message-ID."""
+    with outside(call) as desk:
+        effect = desk.effect(arguments["message_id"])
+    return Found({"message_id": arguments["message_id"], "accepted": "found by its Message-ID"}) if effect["found"] else Absent()
+
+
+def complete_message(arguments: dict[str, Any], nonce: str) -> dict[str, Any]:
+    """Fix what a mail program would otherwise make up while sending: the sender, the Message-ID and the line ends."""
+    body = "\n".join(arguments["body"].splitlines()).rstrip("\n") + "\n"
+    return arguments | {"sender": COMPANY, "message_id": f"<{nonce}@{DOMAIN}>", "body": body}
+
+
+def everyone(arguments: Arguments) -> list[str]:
+    return [*arguments["to"], *arguments["cc"], *arguments["bcc"]]
+
+
+def reply_subject(arguments: Arguments) -> str:
+    first, others = arguments["to"][0], len(everyone(arguments)) - 1
+    return f"E-mail a reply to {first}" + (f" and {others} more" if others else "")
+
+
+@tool(
+    effect="send",
+    title="Send the reply",
+    card="email",
+    label="personal",
+    sends_out=True,
+    target="mail server",
+    credential="smtp",
+    lookup=message_in_mailbox,
+    prepare=complete_message,
+    recipients=everyone,
+    subject=reply_subject,
+    done=lambda a: f"E-mail to {', '.join(everyone(a))}",
+    touches=lambda a: {"email": everyone(a)},
+    # What was redeemed and never seen again is looked up by Message-ID. Absent means "may be sent again" only when no frozen worker
+    # can still be sending: the call ends for sure after `deadline`, and what it sent has arrived after `quarantine`.
+    deadline=5,
+    quarantine=1,
+)
+def send_email(
+    call: Call,
+    to: Annotated[list[MailAddress], "To"],
+    subject: Line,
+    body: str,
+    cc: list[MailAddress] = [],  # noqa: B006  pydantic copies it
+    bcc: list[MailAddress] = [],  # noqa: B006
+    in_reply_to: Line = "",
+    references: list[Line] = [],  # noqa: B006
+    sender: Mailbox = COMPANY,
+    message_id: Line = "",
+) -> dict[str, Any]:
+    """Send one message, exactly as it was approved."""
+    message = compose(to, subject, body, cc, in_reply_to, references, sender, message_id, call.attachments)
+    host, _, port = os.environ.get("HANDRAIL_DESK_SMTP", "127.0.0.1:8025").rpartition(":")
+    try:
+        accepted = send_mail(
+            message.as_bytes(),
+            sender=Address(addr_spec=message["From"].addresses[0].addr_spec).addr_spec,
+            recipients=[*to, *cc, *bcc],
+            host=host,
+            port=int(port),
+            timeout=call.deadline,
+            before_last_byte=call.last_check,
+        )
+    except NotReached as error:
+        raise Unavailable(str(error)) from error
+    except (Refused, UnsendableMessage) as error:
+        raise Declined(str(error)) from error
+    except NoAnswer as error:
+        raise AnswerLost(str(error)) from error
+    return {"message_id": message_id, "accepted": accepted}
+
+
+def compose(
+    to: Sequence[str],
+    subject: str,
+    body: str,
+    cc: Sequence[str],
+    in_reply_to: str,
+    references: Sequence[str],
+    sender: str,
+    message_id: str,
+    files: Sequence[File],
+) -> EmailMessage:
+    """The message, the same bytes each time but for its Date: parts are separated by a boundary made of the Message-ID."""
+    message = EmailMessage(policy=SMTP)
+    message["From"], message["To"], message["Subject"], message["Message-ID"] = sender, ", ".join(to), subject, message_id
+    if cc:
+        message["Cc"] = ", ".join(cc)
+    if in_reply_to:
+        message["In-Reply-To"] = in_reply_to
+    if references:
+        message["References"] = " ".join(references)
+    message.set_content(body, cte="base64")
+    for file in files:
+        maintype, _, subtype = file.media_type.partition("/")
+        message.add_attachment(file.content, maintype=maintype, subtype=subtype, filename=file.name)
+    if files:
+        message.set_boundary(f"part-{message_id.strip('<>').partition('@')[0]}")
+    return message
+
+
+@contextmanager
+def outside(call: Call) -> Iterator[Desk]:
+    """The desk, with its errors in the engine's words."""
+    with Desk(os.environ.get("HANDRAIL_DESK_URL", "http://127.0.0.1:8001"), timeout=call.deadline) as desk:
+        try:
+            yield desk
+        except NotReached as error:
+            raise Unavailable(str(error)) from error
+        except Refused as error:
+            raise Declined(str(error)) from error
+        except NoAnswer as error:
+            raise AnswerLost(str(error)) from error
+        except KeyError as error:
+            raise OddAnswer(f"The desk's answer lacks {error}.") from error

@@ -1,0 +1,63 @@
+"""The reference workflow: read a ticket, check the account, draft a reply, wait for approval, update the CRM, send the message."""
+
+import json
+
+from examples.support_triage import intake
+from examples.support_triage.drafting import draft
+from examples.support_triage.reading import Ticket
+from examples.support_triage.tools import check_account, read_ticket, send_email, update_crm
+from runs.engine.models import script
+from runs.engine.workflow import Channel, workflow
+
+PLAN = ("Read the ticket", "Check the account", "Draft a reply", "Get approval", "Update the CRM", "Send the reply")
+
+
+@script("draft-reply", version="1", title="Draft a reply")
+def draft_reply(*, ticket: dict, account: dict) -> dict:
+    """The scripted model: a fixed set of rules that really reads the ticket. Says so on the page."""
+    written = draft(Ticket.from_json(ticket), account)
+    files = [{"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments]
+    return {"subject": written.subject, "body": written.body, "summary": written.summary, "language": written.language, "files": files}
+
+
+@workflow(
+    "support-triage",
+    version=3,
+    title="Support triage",
+    plan=PLAN,
+    may_not="Refund, change the account, or write to anyone but who wrote this message.",
+    intake=intake.take_in,
+)
+def support_triage(run: Channel, ticket_id: str) -> None:
+    run.plan(*PLAN, note="Approval needed before anything leaves the company.")
+    ticket = run.step(read_ticket, ticket_id)
+    read = run.artifact(f"ticket-{ticket_id}.txt", ticket.text, label="personal", outside=True)
+    answer_to = ticket.message
+    account = run.step(check_account, answer_to.sender_address)
+    snapshot = run.artifact(f"account-{ticket.account}.json", json.dumps(account), label="personal", media_type="application/json")
+    written = run.ask_model("draft-reply", ticket=answer_to, account=account)
+    reply = run.artifact("reply.txt", written.body, label="personal")
+    files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
+    run.milestone("Reply ready for review", detail=written.summary, cites=[read, snapshot, reply])
+
+    answer = run.propose(
+        send_email,
+        to=[answer_to.sender_address],
+        subject=written.subject,
+        body=written.body,
+        in_reply_to=answer_to.message_id,
+        references=[*answer_to.references, answer_to.message_id] if answer_to.message_id else [],
+        attachments=files,
+        reason=written.summary,
+    )
+    if not answer.approved:
+        run.report("Not sent", body=_why_not(answer), cites=[answer])
+        return
+    run.step(update_crm, ticket.account, note=written.summary)
+    run.perform(answer)
+    run.report("Answered and logged", body=written.summary, cites=[answer, reply])
+
+
+def _why_not(answer: object) -> str:
+    reason = getattr(answer, "reason", "")
+    return f"A reviewer rejected the reply: {reason}" if reason else f"The reply was not approved: {type(answer).__name__.lower()}."

@@ -1,0 +1,145 @@
+"""The scripted model reads: each reply names what this customer wrote and what their account says."""
+
+import csv
+import dataclasses
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from examples.support_triage import phrases
+from examples.support_triage.desk.seed import ACCOUNTS
+from examples.support_triage.drafting import draft
+from examples.support_triage.reading import Ticket, read
+
+TICKETS = Path(__file__).parents[2] / "examples" / "support_triage" / "tickets"
+BRIGHTWATER, ALDER, HALLSTEDT = ACCOUNTS
+STRANGER = {"id": "02001", "name": "Elsewhere", "known": False, "language": "", "vat_number": "", "invoices": []}
+CONTACTS = {"en": BRIGHTWATER, "pt": ALDER, "de": HALLSTEDT}
+
+
+def sample(name: str) -> Ticket:
+    return read((TICKETS / name).read_bytes())
+
+
+def written(text: str, *, name: str = "Marta Oyelaran", subject: str = "A question") -> Ticket:
+    return read(f"From: {name} <marta@brightwater.example>\r\nSubject: {subject}\r\n\r\n{text}".encode())
+
+
+def test_a_duplicate_charge_that_the_books_show_is_confirmed_with_its_payments():
+    reply = draft(sample("duplicate-charge.eml"), BRIGHTWATER)
+    assert (reply.situation, reply.language) == ("duplicate_found", "en")
+    assert reply.subject == "Your duplicate charge on invoice INV-20931"
+    assert reply.body.startswith("Hello Marta,\n\n")
+    for fact in ("INV-20931", "€1,284.00", "PAY-88120", "PAY-88121", "24 November 2026", "twice"):
+        assert fact in reply.body
+    assert reply.summary.startswith("Duplicate charge on INV-20931 confirmed: PAY-88120 (€1,284.00), PAY-88121 (€1,284.00).")
+
+
+def test_the_payment_record_goes_along():
+    (file,) = draft(sample("duplicate-charge.eml"), BRIGHTWATER).attachments
+    rows = list(csv.DictReader(io.StringIO(file.content.decode())))
+    assert (file.name, file.media_type) == ("payments-INV-20931.csv", "text/csv")
+    assert [(row["reference"], row["amount"], row["status"]) for row in rows] == [
+        ("PAY-88120", "1284.00", "settled"),
+        ("PAY-88121", "1284.00", "settled"),
+    ]
+
+
+def test_a_duplicate_charge_that_the_books_do_not_show_is_not_confirmed():
+    reply = draft(written("You charged us twice for INV-19804."), BRIGHTWATER)
+    assert reply.situation == "duplicate_not_found"
+    assert "PAY-81377" in reply.body
+    assert "refund" not in reply.body
+
+
+def test_a_corrected_invoice_carries_the_number_that_was_asked_for():
+    reply = draft(sample("wrong-vat-number.eml"), ALDER)
+    assert reply.situation == "corrected_invoice"
+    assert "PT 509 442 013" in reply.body
+    assert "PT 501 234 567" in reply.summary
+    assert "INV-21077.pdf" in reply.body
+
+
+def test_a_german_message_gets_a_german_answer():
+    reply = draft(sample("rueckerstattung.eml"), HALLSTEDT)
+    assert (reply.situation, reply.language) == ("refund", "de")
+    assert reply.body.startswith("Guten Tag Jürgen Großmann,\n\nvielen Dank")
+    assert "1.079,00 €" in reply.body
+    assert "20. November 2026" in reply.body
+    assert reply.summary.startswith("Asks for a refund of INV-20877, €1,079.00")
+
+
+@pytest.mark.parametrize(
+    ("text", "situation"),
+    [
+        ("We were charged twice.", "duplicate_found"),  # the only invoice that was paid twice
+        ("EUR 1,284.00 was charged twice.", "duplicate_found"),
+        ("Please refund invoice INV-99999.", "invoice_not_found"),
+        ("Please send a corrected invoice for INV-20931.", "vat_number_missing"),
+        ("We have moved. Our new address is 12 Harbour Road.", "address_change"),
+        ("I can't log in, the password does not work.", "cannot_sign_in"),
+        ("Do you also offer training?", "general"),
+        ("", "general"),
+    ],
+)
+def test_the_situation_is_recognised(text, situation):
+    assert draft(written(text), BRIGHTWATER).situation == situation
+
+
+def test_a_stranger_learns_nothing_about_an_invoice():
+    reply = draft(sample("duplicate-charge.eml"), STRANGER)
+    assert reply.situation == "invoice_not_found"
+    assert "PAY-" not in reply.body
+    assert reply.attachments == ()
+    assert draft(written("We were charged twice."), STRANGER).situation == "invoice_not_named"
+
+
+def test_an_amount_that_does_not_fit_is_said():
+    reply = draft(written("INV-20931 over €99.00 was charged twice."), BRIGHTWATER)
+    assert "You mention €99.00; the invoice itself is over €1,284.00." in reply.body
+
+
+def test_a_partial_surplus_is_what_goes_back():
+    account = dict(BRIGHTWATER, invoices=[dict(BRIGHTWATER["invoices"][0], amount="2000.00")])
+    assert "€568.00" in draft(sample("duplicate-charge.eml"), account).body
+
+
+def test_only_settled_payments_count():
+    invoice = BRIGHTWATER["invoices"][0]
+    payments = [invoice["payments"][0], dict(invoice["payments"][1], status="failed")]
+    account = dict(BRIGHTWATER, invoices=[dict(invoice, payments=payments)])
+    assert draft(sample("duplicate-charge.eml"), account).situation == "duplicate_not_found"
+
+
+@pytest.mark.parametrize("name", ["Click here http://evil.example", "{0.__class__}", "<script>", "a" * 100, "", "support@fernhill.example"])
+def test_a_name_that_is_none_is_not_repeated(name):
+    ticket = dataclasses.replace(written("Hello"), sender_name=name)
+    assert draft(ticket, BRIGHTWATER).body.startswith("Hello,\n")
+
+
+def test_a_reply_to_a_reply_has_one_mark():
+    assert draft(written("Hello", subject="Re: AW: Fwd: Training"), STRANGER).subject == "Re: Training"
+
+
+@pytest.mark.parametrize("situation", phrases.REPLIES)
+@pytest.mark.parametrize("language", phrases.LANGUAGES)
+def test_every_situation_can_be_said_in_every_language(situation, language):
+    subject, paragraphs = phrases.REPLIES[situation][language]
+    english_subject, english = phrases.REPLIES[situation]["en"]
+    assert len(paragraphs) == len(english)
+    assert ("{payments}" in paragraphs) == ("{payments}" in english)
+    assert situation in phrases.SUMMARIES
+
+
+@given(st.text(max_size=400), st.text(max_size=80), st.text(max_size=40), st.sampled_from(["en", "de", "pt", "fr", "und"]))
+def test_whatever_the_words_the_reply_stays_one_line_of_subject_and_our_own_frame(text, subject, name, language):
+    ticket = dataclasses.replace(
+        read(f"From: x <x@y.example>\r\nSubject: {subject}\r\n\r\n{text}".encode("utf-8", "replace")), sender_name=name, language=language
+    )
+    reply = draft(ticket, CONTACTS.get(language, STRANGER))
+    assert "\n" not in reply.subject
+    assert reply.body.rstrip().endswith("Fernhill Support")
+    assert reply == draft(ticket, CONTACTS.get(language, STRANGER))
