@@ -1,4 +1,4 @@
-"""Characters that cannot be seen, or that change how others are read. Pure; used to draw text and to warn about it."""
+"""Characters that cannot be seen, change how others are read, or pass for others. Pure; used to draw text and to warn about it."""
 
 import re
 import unicodedata
@@ -27,6 +27,22 @@ NAMES = {
 }
 
 
+# letters of other scripts that are drawn like Latin ones, as far as people send them; https://www.unicode.org/reports/tr39/ has all
+LOOKALIKES = (
+    "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u04ae\u050c\u051a\u051c\u0501\u051b\u051d"
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u04bb\u04cf\u04c0\u04af\u044c\u0432\u043a\u043c\u043d\u0442"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b1\u03b3\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7"
+    "\u0555\u0561\u0563\u0570\u0578\u057d\u0581\u0584\u0585"
+)
+# Latin letters and digits in disguise: full width, and mathematical alphabets
+DISGUISED = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
+ASCII_HIDDEN = re.compile(r"(?:(?!\r\n)[\x00-\x08\x0b-\x1f\x7f])+")
+WORD = re.compile(r"(\w+)")
+LATIN = re.compile("[A-Za-z]")
+SUSPECT = re.compile(f"([{LOOKALIKES}{DISGUISED}])")
+IN_DISGUISE = re.compile(f"([{DISGUISED}])")
+
+
 class Hidden(NamedTuple):
     """One character, written `count` times in a row."""
 
@@ -49,7 +65,7 @@ def parts(text: str) -> list[str | list[Hidden]]:
     """
     found: list[str | list[Hidden]] = []
     at = 0
-    for match in _hidden().finditer(text):
+    for match in _hidden_in(text).finditer(text):
         if match.start() > at:
             found.append(text[at : match.start()])
         found.append([Hidden(char, len(list(same))) for char, same in groupby(match.group())])
@@ -60,7 +76,36 @@ def parts(text: str) -> list[str | list[Hidden]]:
 
 
 def has_hidden(text: str) -> bool:
-    return _hidden().search(text) is not None
+    return _hidden_in(text).search(text) is not None
+
+
+class Lookalike(NamedTuple):
+    """A letter that is read as another one."""
+
+    char: str
+
+    @property
+    def code(self) -> str:
+        return f"U+{ord(self.char):04X}"
+
+    @property
+    def name(self) -> str:
+        return name(self.char)
+
+
+def lookalikes(text: str) -> list[str | Lookalike]:
+    """The text cut at letters that pass for Latin ones: of another script in a word with plain Latin letters, or in disguise anywhere.
+
+    A word wholly of another script is left alone here; an address is also judged as a whole elsewhere.
+    """
+    if not SUSPECT.search(text):
+        return [text] if text else []
+    return [part for word in WORD.split(text) if word for part in _marked(word)]
+
+
+def _marked(word: str) -> list[str | Lookalike]:
+    suspect = SUSPECT if LATIN.search(word) else IN_DISGUISE
+    return [Lookalike(piece) if suspect.fullmatch(piece) else piece for piece in suspect.split(word) if piece]
 
 
 def name(char: str) -> str:
@@ -76,6 +121,10 @@ def name(char: str) -> str:
     return {"Cc": "Control character", "Co": "Private use", "Cs": "Half of a broken character"}.get(
         unicodedata.category(char), "Not a character"
     )
+
+
+def _hidden_in(text: str) -> re.Pattern[str]:
+    return ASCII_HIDDEN if text.isascii() else _hidden()
 
 
 @cache

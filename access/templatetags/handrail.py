@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django import template
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from access import characters
@@ -248,11 +248,12 @@ def num(value: int | float | str) -> SafeString:
 
 @register.simple_tag
 def glyphs(text: object) -> SafeString:
-    """A text as it is, nothing lost: what cannot be seen is drawn with its code point, and its direction stays its own.
+    """A text as it is, nothing lost: what cannot be seen is drawn with its code point, what passes for another letter is marked.
 
-    A long run of different hidden characters is drawn as one mark that counts them, so that the page stays in proportion to the text.
+    Its direction stays its own. A long run of different hidden characters is drawn as one mark that counts them, so that the page
+    stays in proportion to the text.
     """
-    drawn = [_hidden(part) if isinstance(part, list) else escape(part) for part in characters.parts(str(text))]
+    drawn = [_hidden(part) if isinstance(part, list) else _seen(part) for part in characters.parts(str(text))]
     return mark_safe(f"<bdi>{''.join(drawn)}</bdi>")  # noqa: S308  each part was escaped
 
 
@@ -267,6 +268,15 @@ def _hidden(run: list[characters.Hidden]) -> SafeString:
         '<span class="glyph" title="{}">{}{}</span>',
         ((one.name, one.code, f" ×{one.count:,}" if one.count > 1 else "") for one in run),
     )
+
+
+def _seen(text: str) -> SafeString:
+    pieces = characters.lookalikes(text)
+    return format_html_join("", "{}", ((piece if isinstance(piece, str) else _lookalike(piece),) for piece in pieces))
+
+
+def _lookalike(letter: characters.Lookalike) -> SafeString:
+    return format_html('<span class="glyph" title="{}, {}">{}</span>', letter.name, letter.code, letter.char)
 
 
 @register.simple_tag(takes_context=True)

@@ -5,6 +5,13 @@
 
   Object.assign(Idiomorph.defaults.callbacks, { beforeNodeMorphed: mayMorph, beforeAttributeUpdated: mayChange });
 
+  // hx-swap="morph" and "morph:innerHTML", also out of band: what is the same stays the same element
+  const STYLES = { morph: "outerHTML", "morph:outerHTML": "outerHTML", "morph:innerHTML": "innerHTML" };
+  htmx.defineExtension("morph", {
+    isInlineSwap: (style) => STYLES[style] === "outerHTML",
+    handleSwap: (style, target, fragment) => STYLES[style] && Idiomorph.morph(target, fragment.children, { morphStyle: STYLES[style] }),
+  });
+
   document.addEventListener("input", (event) => event.target.form && dirty.add(event.target.form));
   document.addEventListener("reset", (event) => dirty.delete(event.target));
   document.addEventListener("htmx:oobBeforeSwap", (event) => around(event.detail.target));
@@ -84,7 +91,7 @@
     const note = clone("refused-note");
     note.querySelector("strong").textContent = page.querySelector("h1").textContent;
     note.querySelector("[data-text]").textContent = [...page.querySelectorAll("p:not(.row)")].map((p) => p.textContent.trim()).join(" ");
-    show(note, detail.elt);
+    show(note, asker(detail));
     return true;
   }
 
@@ -92,12 +99,17 @@
   function unanswered({ detail }) {
     if (detail.requestConfig?.verb === "get") return true;
     const note = clone("no-answer");
-    show(note, detail.elt);
+    show(note, asker(detail));
     note.querySelector("button").addEventListener("click", () => {
       note.remove();
-      detail.elt.requestSubmit ? detail.elt.requestSubmit() : detail.elt.click();
+      asker(detail).requestSubmit ? asker(detail).requestSubmit() : asker(detail).click();
     });
     return true;
+  }
+
+  // the form or button that asked; the event itself may be the target's
+  function asker(detail) {
+    return detail.requestConfig?.elt ?? detail.elt;
   }
 
   // beside the thing: the form's own [data-outcome], else the page's
