@@ -1,0 +1,73 @@
+"""What a person sees when they may not, when there is nothing, and when something broke."""
+
+import pytest
+from django.contrib.sessions.backends.db import SessionStore
+from django.template import loader
+from django.test import Client, RequestFactory
+
+from access import pages
+from access.errors import BadInput, Forbidden, NotFound, NotSignedIn, Refusal
+from access.rules import NOBODY
+
+
+class Overtaken(Refusal):
+    """Somebody else was faster."""
+
+    what_next = "Open it again to see what stands."
+
+
+def answer(error: Exception, method: str = "get", **headers: str):
+    request = getattr(RequestFactory(headers=headers), method)("/runs/1?after=2")
+    request.actor, request.session = NOBODY, SessionStore()
+    request._messages = []
+    request._messages = type("Kept", (list,), {"add": lambda self, level, text, extra: self.append(text)})()
+    return pages.RefusalPages(lambda r: None).process_exception(request, error)
+
+
+@pytest.mark.parametrize(("error", "status"), [(Forbidden("No."), 403), (NotFound(), 404), (BadInput("Odd."), 422), (Overtaken(), 409)])
+def test_a_refusal_becomes_a_page_with_its_status_and_what_to_do_next(error, status):
+    page = answer(error)
+    assert page.status_code == status
+    assert error.what_next in page.content.decode() and "data-refused" in page.content.decode()
+
+
+def test_a_refused_change_says_that_nothing_was_changed():
+    assert "Nothing was changed." in answer(BadInput("Odd."), "post").content.decode()
+
+
+def test_who_is_not_signed_in_is_sent_to_sign_in_and_back():
+    assert answer(NotSignedIn()).headers["Location"] == "/sign-in?next=%2Fruns%2F1%3Fafter%3D2"
+    posted = answer(NotSignedIn(), "post", referer="http://testserver/actions/7?x=1")
+    assert posted.headers["Location"] == "/sign-in?next=%2Factions%2F7%3Fx%3D1"
+
+
+def test_a_part_of_a_page_that_may_not_be_had_moves_the_whole_page():
+    page = answer(NotSignedIn(), "get", hx_request="true", hx_current_url="http://testserver/inbox")
+    assert page.status_code == 401 and page.headers["HX-Redirect"] == "/sign-in?next=%2Finbox"
+
+
+def test_other_errors_are_left_alone():
+    assert answer(ValueError()) is None
+
+
+def test_what_a_refusal_says_is_text():
+    assert "&lt;script&gt;" in answer(BadInput("<script>alert(1)</script>")).content.decode()
+
+
+@pytest.mark.parametrize("name", ["400.html", "403.html", "403_csrf.html", "404.html", "500.html"])
+def test_an_error_page_needs_nothing_to_be_drawn(name):
+    html = loader.get_template(name).render()
+    assert "<h1" in html and "data-refused" in html and 'id="main"' in html
+
+
+@pytest.mark.django_db
+def test_a_wrong_address_gets_our_page():
+    page = Client().get("/there/is/nothing")
+    assert page.status_code == 404 and "There is nothing here that you may see." in page.content.decode()
+
+
+def test_a_broken_page_names_the_request_in_the_log():
+    request = RequestFactory().get("/")
+    request.id = "8f3a"
+    page = pages.broken(request)
+    assert page.status_code == 500 and "8f3a" in page.content.decode()

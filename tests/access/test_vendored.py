@@ -1,0 +1,28 @@
+"""The vendored scripts are the published ones, and each is loaded."""
+
+import hashlib
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+VENDOR = ROOT / "static" / "vendor"
+
+
+def test_each_vendored_script_is_as_published_and_has_its_licence():
+    sums = dict(reversed(line.split()) for line in re.findall(r"^[0-9a-f]{64}  \S+$", (VENDOR / "README.md").read_text(), re.M))
+    assert {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in VENDOR.glob("*.js")} == sums
+    for name in sums:
+        assert (VENDOR / f"{re.sub(r'-[0-9].*', '', name)}-LICENSE.txt").exists()
+
+
+def test_every_script_that_a_page_names_is_there_and_every_script_is_named():
+    named = set(re.findall(r"static '([^']+\.js)'", (ROOT / "templates" / "_scripts.html").read_text()))
+    there = {str(file.relative_to(ROOT / "static")) for file in (ROOT / "static").rglob("*.js")}
+    assert named == there
+
+
+def test_no_template_has_script_style_or_handler_in_it():
+    for file in (ROOT / "templates").rglob("*.html"):
+        html = file.read_text()
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=|hx-on|javascript:|<script(?![^>]*\ssrc=)", html), file
+        assert not re.search(r"\|safe\b|autoescape off|mark_safe", html), file
