@@ -1,15 +1,20 @@
 """Celery carries wake-ups: "run R can go on". What is true is in the database; a lost message costs a second, until the next sweep."""
 
 import os
+import warnings
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 from billiard import current_process
 from celery import Celery
+from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_process_init
 
-from config import lifeline
+from config import env, lifeline
+
+if env.flag("HANDRAIL_DEMO"):
+    warnings.simplefilter("ignore", SecurityWarning)  # a newcomer in a container is root; everybody else is told
 
 app = Celery("handrail")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -17,14 +17,15 @@ PLAIN = (str, int, float, bool, type(None))
 
 
 class WithoutTaskValues(logging.Filter):
-    """Celery's sentence about a failed task quotes its arguments and its exception; ours names the task only."""
+    """Celery quotes a failed task's arguments and exception, and a message it does not understand; ours names the task only."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        told = getattr(record, "data", None)
-        if record.name == "celery.app.trace" and isinstance(told, dict):
-            record.msg, record.args = f"Task {told.get('name')} {told.get('description', 'ended badly')}", ()
+        told = record.__dict__.pop("data", None)
+        if isinstance(told, dict) and "name" in told:
+            record.msg, record.args = f"Task {told['name']} {told.get('description', 'ended badly')}", ()
             record.__dict__["task_id"] = told.get("id")
-            del record.__dict__["data"]
+        elif record.name.startswith("celery"):
+            record.msg, record.args = record.getMessage().partition("\n")[0], ()
         return True
 
 

