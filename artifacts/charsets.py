@@ -3,12 +3,11 @@
 import codecs
 from dataclasses import dataclass
 
-_KNOWN = frozenset(
-    "utf-8 utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be utf-7 ascii iso8859-1 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 "
-    "iso8859-7 iso8859-8 iso8859-9 iso8859-10 iso8859-11 iso8859-13 iso8859-14 iso8859-15 iso8859-16 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 "
-    "cp1256 cp1257 cp1258 cp437 cp850 cp852 cp866 koi8-r koi8-u mac-roman big5 gb2312 gbk gb18030 hz shift_jis cp932 euc_jp iso2022_jp "
-    "euc_kr cp949 iso2022_kr tis-620".split()
-)
+_KNOWN = frozenset({
+    "ascii", "big5", "cp932", "cp949", "euc_jp", "euc_kr", "gb18030", "gb2312", "gbk", "hz", "iso2022_jp", "iso2022_kr", "koi8-r",
+    "koi8-u", "mac-roman", "shift_jis", "tis-620", "utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le", "utf-7",
+    "utf-8",
+}) | {f"iso8859-{n}" for n in range(1, 17)} | {f"cp{n}" for n in (*range(1250, 1259), 437, 850, 852, 866)}  # fmt: skip
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
@@ -20,9 +19,9 @@ class Decoded:
     unread: float
     codec: str = "utf-8"
 
-    def size_of(self, chars: int) -> int:
-        """How many bytes the first `chars` characters came from; near enough where some could not be read."""
-        return len(self.text[:chars].encode(self.codec, "replace"))
+    def size_of(self, start: int, end: int) -> int:
+        """How many bytes `text[start:end]` came from; near enough where some could not be read."""
+        return len(self.text[start:end].encode(self.codec, "replace"))
 
 
 def decode(data: bytes, charset: str = "") -> Decoded:

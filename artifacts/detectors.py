@@ -5,11 +5,10 @@ the work stays in proportion to the text. `detect-secrets` was weighed and not t
 positions, keeps its settings in the process and was last released in May 2024.
 """
 
-import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from artifacts import views
@@ -35,9 +34,12 @@ class Detector(Protocol):
     def __call__(self, text: str) -> Spans: ...
 
 
-def find(text: str, *, kinds: Collection[str] = KINDS) -> tuple[Finding, ...]:
-    """Everything of these kinds in `text`, in order and without overlap, also where it is escaped, broken over lines or encoded."""
-    return _merged(_layers(text, frozenset(kinds), 0))
+def find(text: str, *, kinds: Collection[str] = KINDS, has_marks: bool = False) -> tuple[Finding, ...]:
+    """Everything of these kinds in `text`, in order and without overlap, also where it is escaped, broken over lines or encoded.
+
+    With `has_marks` the character `views.HIDDEN` stands for something that is hidden already; without, it is a character like others.
+    """
+    return _merged(_layers(text if has_marks else text.replace(HIDDEN, "\ufffd"), frozenset(kinds), 0))
 
 
 def _layers(text: str, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
@@ -160,7 +162,7 @@ _COMPILED = tuple((start, re.compile(rf"(?<![A-Za-z0-9_]){whole}" if start[0].is
 
 
 def tokens(text: str) -> Spans:
-    """Keys and tokens that carry their maker's mark: cloud, code host, chat, payment and model keys, JWTs, password hashes, our own keys."""
+    """Keys that carry their maker's mark: of clouds, code hosts, chats, payments and models; JWTs, password hashes, our own keys."""
     for start, whole in _COMPILED:
         if start in text:
             for match in whole.finditer(text):
@@ -192,9 +194,9 @@ _URL_USER = re.compile(r"(?<=[A-Za-z0-9]://)([^\s/@:\"'<>]{0,200}:(?!\d{1,5}/)[^
 # Secrets by the word in front of them
 
 _STRONG = (
-    r"pass[ _-]?(?:word|wd|phrase|code)s?|passwort|kennwort|contraseña|contrasena|senha|palavra-passe|mot de passe|hasło|wachtwoord|lösenord|"
-    r"пароль|密码|密碼|パスワード|비밀번호|secret|api[ _-]?key|access[ _-]?key(?:[ _-]?id)?|account[ _-]?key|private[ _-]?key|signing[ _-]?key|"
-    r"encryption[ _-]?key|master[ _-]?key|shared[ _-]?key|(?:auth|access|refresh|id|session|bot|bearer|csrf|security)[ _-]?token|"
+    r"pass[ _-]?(?:word|wd|phrase|code)s?|passwort|kennwort|contraseña|contrasena|senha|palavra-passe|mot de passe|hasło|wachtwoord|"
+    r"lösenord|пароль|密码|密碼|パスワード|비밀번호|secret|(?:api|access|account|private|signing|encryption|master|shared)[ _-]?key(?:[ _-]?id)?|"
+    r"(?:auth|access|refresh|id|session|bot|bearer|csrf|security)[ _-]?token|"
     r"session[ _-]?(?:id|key)|connection[ _-]?string|x-amz-(?:signature|credential|security-token)"
 )
 _WEAK = r"(?<![A-Za-z])(?:pass|pwd|token|credentials|sig|signature|jwt|hmac|otp|pin|tan|cvv2?|cvc2?)"
@@ -205,17 +207,21 @@ _BARE = r"""(?P<bare>[^\s"'`<>;&|][^\s"'<>;&|]{0,4095})"""
 
 
 def pairs(text: str) -> Spans:
-    """The value in `password=…`, `"secret": "…"`, `--api-key …`, `Authorization: …`, `<password>…</password>`, and words for it in other languages."""
-    lowered = text.lower() if len(text.lower()) == len(text) else text
+    """The value in `password=…`, `"secret": "…"`, `--api-key …`, `Authorization: …`, `<password>…</password>`; also in other languages."""
+    lowered = text.lower()
     for pattern, needles, holds in _PAIRS:
         if any(needle in lowered for needle in needles):
             for match in pattern.finditer(text):
-                group = match.lastgroup or "bare"
-                start, end = match.span(group)
-                if group == "bare":
-                    end = start + len(match[group].rstrip(",.)]}\\"))
+                start, end = _value_in(match)
                 if holds(text[start:end]):
                     yield start, end
+
+
+def _value_in(match: re.Match[str]) -> tuple[int, int]:
+    start, end = match.span(match.lastgroup or 0)
+    if match.lastgroup == "bare":
+        end = start + len(match["bare"].rstrip(",.)]}\\"))
+    return start, end
 
 
 def _is_value(value: str) -> bool:
@@ -223,7 +229,9 @@ def _is_value(value: str) -> bool:
     return bool(value) and not _NO_VALUE.match(value) and HIDDEN not in value
 
 
-_NO_VALUE = re.compile(r"(?:null|none|nil|true|false|undefined|required|optional|string)\b|\$\{|\{\{|\{|\[|\*{2,}|%\(|<", re.IGNORECASE)
+_NO_VALUE = re.compile(
+    r"(?:null|none|nil|true|false|undefined|required|optional|string)\b|\$\{|\{\{|\{|\[|\*{2,}|%\(|<|\[[\w -]{1,20} hidden\]", re.IGNORECASE
+)
 
 
 def _is_long_value(value: str) -> bool:
@@ -235,57 +243,26 @@ def _is_odd_value(value: str) -> bool:
     return _is_value(value) and len(value) >= 4 and not value.isalpha()
 
 
-_WORDS_FOR_IT = (
-    "pass",
-    "kennwort",
-    "contrase",
-    "senha",
-    "hasło",
-    "wachtwoord",
-    "lösenord",
-    "пароль",
-    "密",
-    "パスワード",
-    "비밀번호",
-    "secret",
-    "key",
+_Pair = tuple[re.Pattern[str], tuple[str, ...], Callable[[str], bool]]
+
+
+def _pair(pattern: str, needles: str, holds: Callable[[str], bool] = _is_value) -> _Pair:
+    """A pattern that is only tried if one of the needles is in the text."""
+    return re.compile(pattern, re.IGNORECASE), tuple(needles.split()), holds
+
+
+_NEEDLES = (
+    "pass kennwort contrase senha hasło wachtwoord lösenord пароль 密 パスワード 비밀번호 secret key token session connection x-amz pwd"
 )
-_STRONG_NEEDLES = (*_WORDS_FOR_IT, "token", "session", "connection", "x-amz")
-_PAIRS = (
-    (re.compile(rf"(?:{_STRONG})\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", re.IGNORECASE), _STRONG_NEEDLES, _is_value),
-    (
-        re.compile(rf"{_WEAK}\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", re.IGNORECASE),
-        ("pass", "pwd", "token", "cred", "sig", "jwt", "hmac", "otp", "pin", "tan", "cv"),
-        _is_long_value,
-    ),
-    (
-        re.compile(rf"{_LINE}{_SEPARATOR}(?:{_QUOTED}|(?P<bare>[^\s\"'<>][^\n\"'<>]{{0,8191}}))", re.IGNORECASE),
-        ("authorization", "cookie"),
-        _is_value,
-    ),
-    (
-        re.compile(rf"--?(?:{_STRONG}|token|pwd)[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})", re.IGNORECASE),
-        _STRONG_NEEDLES,
-        _is_value,
-    ),
-    (
-        re.compile(
-            rf"(?:{_STRONG}|(?<![A-Za-z])(?:pin|tan|pwd|token)) {{1,2}}(?:is|was|are|ist|lautet|est|es|è|é|:)[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})",
-            re.IGNORECASE,
-        ),
-        (*_STRONG_NEEDLES, "pin", "tan", "pwd"),
-        _is_odd_value,
-    ),
-    (
-        re.compile(rf"<[\w:.-]{{0,40}}(?:{_STRONG}|token|pwd)[\w:.-]{{0,20}}(?: [^<>]{{0,200}})?>(?P<bare>[^<]{{1,4096}})<", re.IGNORECASE),
-        _STRONG_NEEDLES,
-        _is_value,
-    ),
-    (
-        re.compile(r"\b(?:bearer|basic|apikey) {1,2}(?P<bare>[A-Za-z0-9._~+/=-]{12,8192})", re.IGNORECASE),
-        ("bearer", "basic", "apikey"),
-        _is_long_value,
-    ),
+_ANY = rf"(?:{_STRONG}|(?<![A-Za-z])(?:token|pwd|pin|tan))"
+_PAIRS: tuple[_Pair, ...] = (
+    _pair(rf"(?:{_STRONG})\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", _NEEDLES),
+    _pair(rf"{_WEAK}\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", "pass pwd token cred sig jwt hmac otp pin tan cv", _is_long_value),
+    _pair(rf"{_LINE}{_SEPARATOR}(?:{_QUOTED}|(?P<bare>[^\s\"'<>][^\n\"'<>]{{0,8191}}))", "authorization cookie"),
+    _pair(rf"--?{_ANY}[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})", _NEEDLES + " pin tan"),
+    _pair(rf"{_ANY} {{1,2}}(?:is|was|ist|lautet|est|es|è|é)[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})", _NEEDLES + " pin tan", _is_odd_value),
+    _pair(rf"<[\w:.-]{{0,40}}{_ANY}[\w:.-]{{0,20}}(?: [^<>]{{0,200}})?>(?P<bare>[^<]{{1,4096}})<", _NEEDLES + " pin tan"),
+    _pair(r"\b(?:bearer|basic|apikey) {1,2}(?P<bare>[A-Za-z0-9._~+/=-]{12,8192})", "bearer basic apikey", _is_long_value),
 )
 
 
@@ -304,10 +281,10 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def _is_random(value: str) -> bool:
-    if not (any(c.isdigit() for c in value) and any(c.isalpha() for c in value)):
-        return False
-    counts = Counter(value).values()
-    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= 3.3
+    """Letters and digits that change places often: in words, dates and numbers of things they come in stretches."""
+    kinds = [0 if c.isdigit() else 1 if c.islower() else 2 for c in value if c.isalnum()]
+    changes = sum(a != b for a, b in pairwise(kinds))
+    return 0 in kinds and max(kinds, default=0) > 0 and changes >= len(value) / 5 and len(set(value)) >= 10
 
 
 # Money
@@ -328,26 +305,22 @@ def cards(text: str) -> Spans:
     """Payment card numbers (ISO/IEC 7812: an issuer's prefix and length, and the Luhn digit), in groups or not, also over a line break."""
     for run in _RUN.finditer(text):
         at = [i for i, c in enumerate(run[0], run.start()) if c.isdigit()]
-        if len(at) >= _LENGTHS.start:
-            yield from _cards_in(text, at)
+        digits = "".join(text[i] for i in at)
+        sums = _luhn_sums(digits) if len(at) >= _LENGTHS[0] else ([0], [0])
+        for start, end in _windows(at):
+            if _is_card(digits, sums, start, end) and _is_grouped_like_a_card(text, at[start:end]):
+                yield at[start], at[end - 1] + 1
 
 
-def _cards_in(text: str, at: list[int]) -> Spans:
-    digits = "".join(text[i] for i in at)
-    sums = _luhn_sums(digits)
-    starts = [k for k in range(len(at)) if k == 0 or at[k] - at[k - 1] > 1]
-    ends = {k for k in range(1, len(at) + 1) if k == len(at) or at[k] - at[k - 1] > 1}
-    done = 0
-    for k in starts:
-        longest = max(_LENGTHS, default=0)
-        glued = k + longest < len(at) and not ends & set(range(k + 1, k + longest + 2))  # longer than any card, without a gap
-        for length in reversed(_LENGTHS):
-            end = k + length
-            if k >= done and end <= len(at) and (end in ends or (glued and length == 16)) and _is_card(digits, sums, k, end):
-                if _is_grouped_like_a_card(text, at[k:end]):
-                    yield at[k], at[end - 1] + 1
-                    done = end
-                    break
+def _windows(at: list[int]) -> Spans:
+    """Stretches of digits that begin and end where groups do; and the first and last sixteen of a group that is longer than any card."""
+    edges = [0, *(k for k in range(1, len(at)) if at[k] - at[k - 1] > 1), len(at)]
+    ends = frozenset(edges[1:])
+    for start in edges[:-1]:
+        yield from ((start, start + length) for length in _LENGTHS if start + length in ends)
+    for start, end in pairwise(edges):
+        if end - start > _LENGTHS[-1]:
+            yield from ((start, start + 16), (end - 16, end))
 
 
 def _luhn_sums(digits: str) -> tuple[list[int], list[int]]:
@@ -370,21 +343,22 @@ def _is_card(digits: str, sums: tuple[list[int], list[int]], start: int, end: in
 def _is_grouped_like_a_card(text: str, at: list[int]) -> bool:
     if at[0] >= 2 and text[at[0] - 1] == "." and text[at[0] - 2].isdigit() and at[-1] - at[0] == len(at) - 1:
         return False  # the places after a decimal point
-    gaps = [text[a + 1 : b] for a, b in zip(at, at[1:], strict=False) if b - a > 1]
+    gaps = [text[a + 1 : b] for a, b in pairwise(at) if b - a > 1]
     if len({gap.strip("\r\n>|*") or "\n" for gap in gaps} - {"\n"}) > 1:
         return False  # a card's groups all have the same thing between them
     return len(gaps) <= 6 or len(gaps) == len(at) - 1  # or each digit stands alone
 
 
 _IBAN_LENGTHS = {  # ISO 13616, the SWIFT registry
-    "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BI": 27, "BR": 29, "BY": 28, "CH": 21, "CR": 22,
-    "CY": 28, "CZ": 24, "DE": 22, "DJ": 27, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18, "FK": 18, "FO": 18, "FR": 27, "GB": 22,
-    "GE": 22, "GI": 23, "GL": 18, "GR": 27, "GT": 28, "HN": 28, "HR": 21, "HU": 28, "IE": 22, "IL": 23, "IQ": 23, "IS": 26, "IT": 27, "JO": 30,
-    "KW": 30, "KZ": 20, "LB": 28, "LC": 32, "LI": 21, "LT": 20, "LU": 20, "LV": 21, "LY": 25, "MC": 27, "MD": 24, "ME": 22, "MK": 19, "MN": 20,
-    "MR": 27, "MT": 31, "MU": 30, "NI": 28, "NL": 18, "NO": 15, "OM": 23, "PK": 24, "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24, "RS": 22,
-    "RU": 33, "SA": 24, "SC": 31, "SD": 18, "SE": 24, "SI": 19, "SK": 24, "SM": 27, "SO": 23, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26,
-    "UA": 29, "VA": 22, "VG": 24, "XK": 20, "YE": 30,
-}  # fmt: skip
+    country: int(length)
+    for country, length in re.findall(
+        r"([A-Z]{2})(\d\d)",
+        "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ES24 FI18 FK18 "
+        "FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 "
+        "LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 "
+        "SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30 ",
+    )
+}
 _IBAN_BEGINS = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[ \t]?\d[ \t]?\d")
 _IBAN_CHARS = re.compile(r"([A-Za-z0-9])[ \t\r\n>.|-]{0,4}")
 

@@ -82,9 +82,12 @@ _FOREIGN = re.compile(
 _NOT_PLAIN = re.compile(rf"[^\t\n\r -~{HIDDEN}]")
 _UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Mn", "Me"}
 _UNSEEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\ufffd")
-_SAME_AS = {c: "-" for c in "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d\u00b7\u2022\u30fb"} | {
-    "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"', "\u2028": "\n", "\u2029": "\n", "\x85": "\n"
-}  # fmt: skip
+_SAME_AS = (
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d\u00b7\u2022\u30fb", "-")
+    | dict.fromkeys("\u2018\u2019", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"')
+    | dict.fromkeys("\u2028\u2029\x85", "\n")
+)
 
 
 @lru_cache(maxsize=8192)
@@ -151,7 +154,11 @@ def joined(text: str) -> View | None:
 
 
 _BROKEN = re.compile(
-    r"""(?<=[A-Za-z0-9+/=_.-])(?:[ \t]{0,8}\\?\r?\n[ \t>|*\#]{0,16}|["'`][ \t]{0,4}(?:[+.&,]?|\\)[ \t]{0,4}\r?\n?[ \t]{0,16}["'`])(?=[A-Za-z0-9+/=_-])"""
+    r"""(?<=[A-Za-z0-9+/=_.-])
+        (?: [ \t]{0,8}\\?\r?\n[ \t>|*\#]{0,16}
+          | ["'`][ \t]{0,4}[+.&,\\]?[ \t]{0,4}\r?\n?[ \t]{0,16}["'`] )
+        (?=[A-Za-z0-9+/=_-])""",
+    re.VERBOSE,
 )
 
 

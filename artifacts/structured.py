@@ -1,0 +1,151 @@
+"""JSON, laid out to be read, with each value looked at on its own: by its key here, by what it says in `redaction`.
+
+The text is read token by token and never turned into values, so that the spelling of numbers, keys that stand twice and the order of
+everything stay as they are, and depth and size cost no more than the part that is shown.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from artifacts.detectors import SECRET
+from artifacts.rendition import PROMPT, Hidden, Segment, Text
+
+_TOKEN = re.compile(r'\s*(?P<token>"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)', re.DOTALL)
+_LITERALS = frozenset({"true", "false", "null"})
+_MAX_NESTED = 3  # JSON in a string in JSON
+_MAX_INDENT = 40
+_CHUNK = 1024
+
+# keys by their end, in lower case, letters and digits only: `DB_PASSWORD`, `x-api-key` and `apiKey` are all meant
+_SECRET_KEY = re.compile(
+    r"(?:password|passwd|passphrase|passcode|passwort|kennwort|contrasena|senha|wachtwoord|pwd|secret|apikey|accesskey|accesskeyid|secretkey|"
+    r"privatekey|signingkey|encryptionkey|masterkey|accountkey|token|credentials|authorization|cookie|sessionid|sessionkey|connectionstring|"
+    r"signature|dsn|otp|pin|cvv2?|cvc2?)$"
+)
+_PROMPT_KEY = re.compile(r"(?:system|developer|user|agent)?prompts?$|hook(?:body)?$|systemmessage$|internalscores?$")
+# in {"name": "DB_PASSWORD", "value": "…"} the key stands in a value
+_NAME_KEYS, _VALUE_KEYS = frozenset({"name", "key", "field", "header", "variable"}), frozenset({"value", "val", "content", "default"})
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a rendition, and how many characters of the source it and those before it used up."""
+
+    part: Segment
+    used: int
+
+
+@dataclass
+class _Level:
+    """An open object or array: the kind under which all in it is hidden, the last key, the name it gave itself, how many items it had."""
+
+    is_object: bool
+    hide: str = ""
+    key: str = ""
+    named: str = ""
+    count: int = 0
+
+
+def is_json(text: str) -> bool:
+    """Whether some text is one JSON value that can be laid out here."""
+    try:
+        json.loads(text, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def pieces(text: str, keys: Mapping[str, str]) -> Iterator[Piece]:
+    """The parts of a JSON text in order, from the first; what nobody asks for is not read. `keys` names further keys and their kinds."""
+    return _Reader(text, keys).pieces()
+
+
+class _Reader:
+    def __init__(self, text: str, keys: Mapping[str, str], nested: int = 0) -> None:
+        self.text, self.keys, self.nested = text, keys, nested
+        self.levels = [_Level(is_object=False)]
+        self.value_next = False  # a colon came last
+
+    def pieces(self) -> Iterator[Piece]:
+        for match in _TOKEN.finditer(self.text):
+            lexeme, start, end = match["token"], match.start("token"), match.end()
+            if lexeme in "}]":
+                yield Piece(Text(self._close() + lexeme), end)
+            elif lexeme in ",:":
+                self.value_next = lexeme == ":"
+                yield Piece(Text(lexeme + (" " if self.value_next or self.nested else "")), end)
+            else:
+                yield from self._item(lexeme, start, end)
+
+    def _close(self) -> str:
+        return self._new_line() if self.levels.pop().count else ""
+
+    def _item(self, lexeme: str, start: int, end: int) -> Iterator[Piece]:
+        level = self.levels[-1]
+        is_key = level.is_object and not self.value_next
+        if not self.value_next:
+            level.count += 1
+            yield Piece(Text(self._new_line() if len(self.levels) > 1 else ""), start)
+        self.value_next = False
+        if is_key:
+            level.key = _said(lexeme)
+            yield from self._string(level.key, start, end)
+        elif lexeme in "{[":
+            self.levels.append(_Level(lexeme == "{", self._kind(level)))
+            yield Piece(Text(lexeme), end)
+        else:
+            yield from self._scalar(lexeme, self._kind(level), start, end)
+            if level.is_object and _bare(level.key) in _NAME_KEYS:
+                level.named = _said(lexeme)
+
+    def _new_line(self) -> str:
+        return "" if self.nested else "\n" + "  " * min(len(self.levels) - 1, _MAX_INDENT)
+
+    def _kind(self, level: _Level) -> str:
+        """The kind under which the value that comes next is hidden; empty if only what it says can tell."""
+        if level.hide or not level.is_object:
+            return level.hide
+        return self._kind_of_key(level.key) or (self._kind_of_key(level.named) if _bare(level.key) in _VALUE_KEYS else "")
+
+    def _kind_of_key(self, key: str) -> str:
+        bare = _bare(key)
+        return self.keys.get(bare) or (SECRET if _SECRET_KEY.search(bare) else PROMPT if _PROMPT_KEY.match(bare) else "")
+
+    def _scalar(self, lexeme: str, hide: str, start: int, end: int) -> Iterator[Piece]:
+        if not lexeme.startswith('"'):
+            yield Piece(Hidden(hide) if hide and lexeme not in _LITERALS else Text(lexeme), end)
+            return
+        said = _said(lexeme)
+        if hide and said:
+            yield from (Piece(Text('"'), start), Piece(Hidden(hide), end), Piece(Text('"'), end))
+        elif self.nested < _MAX_NESTED and said[:200].lstrip()[:1] in ("{", "[") and is_json(said):
+            yield from self._json_in(said, start, end)
+        else:
+            yield from self._string(said, start, end)
+
+    def _json_in(self, said: str, start: int, end: int) -> Iterator[Piece]:
+        yield Piece(Text('"'), start)
+        for piece in _Reader(said, self.keys, self.nested + 1).pieces():
+            used = min(start + 1 + piece.used, end)
+            yield Piece(Text(_quoted(piece.part.text)) if isinstance(piece.part, Text) else piece.part, used)
+        yield Piece(Text('"'), end)
+
+    def _string(self, said: str, start: int, end: int) -> Iterator[Piece]:
+        yield Piece(Text('"'), start)
+        for at in range(0, len(said), _CHUNK):
+            yield Piece(Text(_quoted(said[at : at + _CHUNK])), min(start + 1 + at + _CHUNK, end))
+        yield Piece(Text('"'), end)
+
+
+def _said(lexeme: str) -> str:
+    return json.loads(lexeme) if lexeme.startswith('"') else lexeme
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _bare(key: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", key[-80:].lower())
