@@ -165,6 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _send(self, answer: Answer) -> None:
+        self.request_version = self.protocol_version  # even to a request that names none: an answer without headers helps nobody
         self.send_response(answer.status)
         fixed = {"Content-Type": answer.media_type, "Content-Length": str(len(answer.body)), **_SAFE}
         for name, value in {**fixed, **answer.headers}.items():
