@@ -1,0 +1,199 @@
+"""How the run's own course is told: started, waiting, gone on, ended."""
+
+from collections.abc import Iterator
+
+from runs.story.draft import WAITS, Draft, Waiting, sentence, tells
+from runs.story.shapes import At, Moment, Rich, Text, Told
+from runs.story.wire import Line, object_of
+
+PARKED = {
+    "code_changed": "the workflow’s code changed, and this step would do something else now",
+    "retries_exhausted": "it was tried as often as it may be",
+    "error": "the workflow failed",
+    "refused": "an action it needs was refused",
+    "out_of_scope": "it wanted to touch something outside its scope",
+    "workflow_missing": "its workflow is not loaded",
+    "silent": "it went silent",
+}
+FAILED = {
+    "error": "the workflow failed",
+    "refused": "an action it needs was refused",
+    "given_up": "an operator gave it up",
+    "agent": "the agent said so",
+}
+QUEUED = {
+    "decision": "A decision was made, so the run goes on",
+    "answer": "An answer came, so the run goes on",
+    "timer": "The time has come, so the run goes on",
+    "signal": "A signal came, so the run goes on",
+    "budget": "The budget was changed, so the run goes on",
+    "outcome": "The outcome is known, so the run goes on",
+    "recovered": "Its worker was lost; another will go on from the last completed step",
+    "yielded": "The run goes on in a moment",
+}
+
+
+@tells("run.created")
+def created(draft: Draft, line: Line) -> None:
+    draft.move("queued", line)
+    draft.began = Told(
+        line.seq,
+        line.at,
+        line.who,
+        line.word("owner"),
+        line.word("agent"),
+        line.word("agent_version"),
+        line.word("ref"),
+        line.text("title"),
+    )
+    draft.add(line, "state", (line.who, " started the run"), lines=tuple(_scope(line.text("scope"))), said=line.text("note"))
+
+
+def _scope(text: Text | None) -> Iterator[Rich]:
+    """What the run may touch: “Scope: ticket ZN-4821, account 00932.”"""
+    touched = object_of(text)
+    if touched:
+        things = (f"{kind} {', '.join(map(str, ids)) if isinstance(ids, list) else ids}" for kind, ids in touched.items())
+        yield ("Scope: ", Text("; ".join(things), text.label if text else ""), ".")
+    elif text and (text.erased or not text.text.startswith("{")):
+        yield ("Scope: ", text)
+    elif text:
+        yield ("Scope: nothing but what its tools read without one.",)
+
+
+@tells("run.started")
+def started(draft: Draft, line: Line) -> None:
+    draft.move("running", line)
+    if draft.began and draft.seq == draft.began.seq + 1:
+        draft.change(draft.began.seq, last=line.seq)
+    else:
+        draft.plain(line)
+
+
+@tells("run.resumed")
+def resumed(draft: Draft, line: Line) -> None:
+    draft.move("running", line)
+    if line.word("reason") == "lease_expired":
+        title = ("Its worker was lost. Another went on from the last completed step",)
+        draft.add(line, "state", title, icon="warn", state="waiting")
+    else:
+        draft.plain(line)
+
+
+@tells("run.queued")
+def queued(draft: Draft, line: Line) -> None:
+    draft.move("queued", line)
+    reason = line.word("reason")
+    title = (QUEUED.get(reason, "The run goes on"),)
+    draft.add(line, "state", title, quiet=reason != "recovered")
+
+
+@tells("run.waiting")
+def waiting(draft: Draft, line: Line) -> None:
+    draft.move("waiting", line)
+    on, action, until = line.word("on"), line.word("action"), line.moment("until")
+    blocked = (
+        any(draft.rows[row].kind == "block" and draft.rows[row].action == action for row in draft.blocks.values()) if action else False
+    )
+    lines: tuple[Rich, ...] = (("Until ", Moment(until), "."),) if until else ()
+    needs = line.count("needs")
+    draft.add(line, "block", (_waits(on, needs),), icon="wait", state="waiting", lines=lines, action=action, quiet=blocked)
+    draft.waiting = Waiting(on, line.at, line.seq, action, until, needs)
+
+
+def _waits(on: str, needs: int) -> str:
+    if on == "decision" and needs > 1:
+        return f"Waiting for {needs} reviewers"
+    return f"Waiting for {'a reviewer' if on == 'decision' else WAITS.get(on, on)}"
+
+
+@tells("run.paused")
+def paused(draft: Draft, line: Line) -> None:
+    draft.move("paused", line, (line.who, " paused the run"))
+    draft.add(line, "signal", (line.who, " paused the run"), icon="pause")
+
+
+@tells("run.stalled")
+def stalled(draft: Draft, line: Line) -> None:
+    since = line.moment("since")
+    draft.move("stalled", line, ("Nothing was heard of it since ", Moment(since), ".") if since else ())
+    draft.add(line, "block", ("The agent went silent",), icon="fail", state="failed", lines=(draft.why,) if draft.why else ())
+
+
+@tells("run.parked")
+def parked(draft: Draft, line: Line) -> None:
+    why, detail = (PARKED.get(line.word("reason"), line.word("reason")),), line.text("detail")
+    draft.move("parked", line, why, detail)
+    draft.add(line, "block", ("Stuck: ", *why), icon="fail", state="failed", lines=((detail,),) if detail else ())
+
+
+@tells("run.cancel_requested")
+def cancel_requested(draft: Draft, line: Line) -> None:
+    known = draft.signals.get(line.word("signal"))
+    said = line.text("reason")
+    row = draft.add(line, "signal", (line.who, " asked to cancel the run"), icon="person", said=said, quiet=known is not None)
+    draft.signals.setdefault(line.word("signal"), row.first)
+
+
+@tells("run.cancelling")
+def cancelling(draft: Draft, line: Line) -> None:
+    draft.move("cancelling", line)
+    draft.add(line, "state", sentence(line), icon="undo")
+
+
+@tells("run.compensating")
+def compensating(draft: Draft, line: Line) -> None:
+    draft.move("compensating", line)
+    effects = line.count("effects")
+    draft.add(line, "state", (f"Undoing {count(effects, 'effect')}, the last one first",), icon="undo")
+
+
+@tells("run.forked")
+def forked(draft: Draft, line: Line) -> None:
+    draft.add(line, "state", (f"Forked from another run, at its event #{line.count('seq')}",), icon="fork")
+
+
+@tells("run.succeeded")
+def succeeded(draft: Draft, line: Line) -> None:
+    _end(draft, line, "succeeded")
+    report = line.count("report")
+    draft.add(line, "effect", ("Done",), icon="done", state="done", lines=(("Its report is ", At(report), "."),) if report else ())
+
+
+@tells("run.failed")
+def failed(draft: Draft, line: Line) -> None:
+    why, detail = (FAILED.get(line.word("reason"), line.word("reason")),), line.text("detail")
+    draft.close(line.at, line.seq, "failed")
+    _end(draft, line, "failed", why, detail)
+    draft.add(line, "effect", ("Failed: ", *why), icon="fail", state="failed", lines=((detail,),) if detail else ())
+
+
+@tells("run.cancelled")
+def cancelled(draft: Draft, line: Line) -> None:
+    draft.close(line.at, line.seq, "cancelled")
+    told = cancelled_words(line.count("done"), line.count("undone"), line.count("withdrawn"))
+    _end(draft, line, "cancelled", (told,))
+    draft.add(line, "effect", ("Cancelled",), icon="stop", state="cancelled", lines=((told,),))
+    draft.change(draft.signals.get(line.word("signal")), lines=(("Ended the run at ", At(line.seq), "."),))
+
+
+def _end(draft: Draft, line: Line, state: str, why: Rich = (), text: Text | None = None) -> None:
+    draft.move(state, line, why, text)
+    draft.ended_at = line.at
+    draft.open_end(line)
+
+
+def cancelled_words(done: int, undone: int, withdrawn: int) -> str:
+    """What a cancelled run leaves behind, in a sentence."""
+    stays = (
+        f"{count(done, 'thing')} had been done outside and {'stays' if done == 1 else 'stay'}"
+        if done
+        else "Nothing outside was left changed"
+    )
+    put_back = f", {count(undone, 'thing')} {'was' if undone == 1 else 'were'} put back" if undone else ""
+    requests = f", {count(withdrawn, 'request')} {'was' if withdrawn == 1 else 'were'} withdrawn" if withdrawn else ""
+    return f"{stays}{put_back}{requests}."
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,190 @@
+"""A story in the making. Each event changes the draft; a snapshot of it is the story up to there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from runs import vocabulary
+from runs.story.shapes import Action, Effect, Item, Made, Rich, Text, Told, Took, Usage
+from runs.story.wire import Line
+
+Tell = Callable[["Draft", Line], None]
+TELLERS: dict[str, Tell] = {}
+PEOPLE = ("decision", "answer", "budget", "outcome")  # what a run waits for that only a person can give
+WAITS = {
+    "decision": "a decision",
+    "answer": "an answer",
+    "budget": "a bigger budget",
+    "timer": "a set time",
+    "webhook": "a webhook",
+    "outcome": "a person to say what happened",
+    "retry": "the next try",
+}
+
+
+def tells(*types: str) -> Callable[[Tell], Tell]:
+    """Decorator: this function tells these event types."""
+
+    def register(function: Tell) -> Tell:
+        TELLERS.update(dict.fromkeys(types, function))
+        return function
+
+    return register
+
+
+@dataclass
+class Stretch:
+    """A section that is still being written. `rows` are the first seqs of its items."""
+
+    key: str
+    kind: str
+    number: int = 0
+    began: datetime | None = None
+    ended: datetime | None = None
+    state: str = "running"
+    opened: int = 0
+    changed: int = 0
+    rows: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Waiting:
+    """What the run waits for since when; `row` is the item that says so."""
+
+    on: str
+    since: datetime
+    row: int
+    action: str = ""
+    until: datetime | None = None
+    needs: int = 0
+
+
+class Draft:
+    def __init__(self) -> None:
+        self.seq = 0
+        self.head = ""
+        self.state = "queued"
+        self.since: datetime | None = None
+        self.last_at: datetime | None = None
+        self.ended_at: datetime | None = None
+        self.why: Rich = ()  # why it is in this state, in a few words
+        self.why_text: Text | None = None
+        self.began: Told | None = None
+        self.plan_version = 0
+        self.plan_seq = 0
+        self.plan: list[Text] = []
+        self.rows: dict[int, Item] = {}
+        self.home: dict[int, Stretch] = {}
+        self.stretches: list[Stretch] = [Stretch("start", "start", state="")]
+        self.tools: dict[str, int] = {}  # step or call → the row that tells it
+        self.attempts: dict[str, int] = {}
+        self.doing: Rich = ()
+        self.signals: dict[str, int] = {}
+        self.blocks: dict[str, int] = {}
+        self.proposals: dict[str, int] = {}
+        self.actions: dict[str, Action] = {}
+        self.automatic: set[str] = set()
+        self.deciders: dict[str, Rich] = {}
+        self.verified: dict[str, Rich] = {}
+        self.effects: dict[str, Effect] = {}
+        self.effect_rows: dict[str, int] = {}
+        self.artifacts: list[Made] = []
+        self.usage = Usage()
+        self.waiting: Waiting | None = None
+
+    # rows --------------------------------------------------------------------------------------------------------------------------
+
+    def add(self, line: Line, kind: str, title: Rich, **more: Any) -> Item:
+        """A new item at the end of the open section."""
+        item = Item(line.seq, line.seq, line.at, kind, title, changed=line.seq, **more)
+        here = self.stretches[-1]
+        self.rows[item.first], self.home[item.first] = item, here
+        here.rows.append(item.first)
+        here.changed = line.seq
+        return item
+
+    def change(self, row: int | None, **fields: Any) -> None:
+        """Draw an item differently from now on. Nothing happens if there is no such item."""
+        if row in self.rows:
+            self.rows[row] = replace(self.rows[row], changed=self.seq, **fields)
+            self.home[row].changed = self.seq
+
+    def also(self, row: int | None, *line: Any) -> None:
+        """One more line of text under an item."""
+        if row in self.rows:
+            self.change(row, lines=(*self.rows[row].lines, line))
+
+    def plain(self, line: Line) -> Item:
+        """An event told by its closed template, under “Everything”."""
+        return self.add(line, "state", sentence(line), quiet=True)
+
+    # sections ----------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def here(self) -> Stretch:
+        return self.stretches[-1]
+
+    def open_step(self, number: int, line: Line) -> None:
+        """Go on in the section of a step of the plan; a step that is come back to gets a section of its own."""
+        if self.here.kind == "step" and self.here.number == number:
+            self.here.ended, self.here.state, self.here.changed = None, "running", line.seq
+            return
+        self.close(line.at, line.seq)
+        visits = 1 + sum(1 for each in self.stretches if each.number == number)
+        key = f"s{number}" if visits == 1 else f"s{number}-{visits}"
+        self.stretches.append(Stretch(key, "step", number, line.at, opened=line.seq, changed=line.seq))
+
+    def open_end(self, line: Line) -> None:
+        """Leave the steps: what follows is the report and the ending."""
+        if self.here.kind == "end":
+            return
+        self.close(line.at, line.seq)
+        ends = 1 + sum(1 for each in self.stretches if each.kind == "end")
+        key = "end" if ends == 1 else f"end-{ends}"
+        self.stretches.append(Stretch(key, "end", began=line.at, state="", opened=line.seq, changed=line.seq))
+
+    def close(self, at: datetime, seq: int, state: str = "done") -> None:
+        if self.here.kind == "step" and self.here.ended is None:
+            self.here.ended, self.here.state, self.here.changed = at, state, seq
+
+    # the run -----------------------------------------------------------------------------------------------------------------------
+
+    def move(self, state: str, line: Line, why: Rich = (), text: Text | None = None) -> None:
+        """The run is in this state from now on."""
+        self.stop_waiting(line)
+        self.state, self.since, self.why, self.why_text = state, line.at, why, text
+        if self.here.kind == "step" and self.here.ended is None:
+            self.here.changed = line.seq
+
+    def stop_waiting(self, line: Line) -> None:
+        if self.waiting is None:
+            return
+        was, self.waiting = self.waiting, None
+        took = milliseconds(was.since, line.at)
+        if was.on in PEOPLE:
+            self.usage = replace(self.usage, waiting_ms=self.usage.waiting_ms + took)
+        _settle_waiting(self, was, took)
+
+
+def sentence(line: Line) -> Rich:
+    """The closed template of an event, with the actor as a part of its own."""
+    if line.type not in vocabulary.TYPES:
+        return (f"An event of type {line.type or 'unknown'}",)
+    words = vocabulary.sentence(line.type, line.data, "\0")
+    before, mark, after = words.partition("\0")
+    return tuple(part for part in (before, line.who if mark else "", after) if part)
+
+
+def milliseconds(start: datetime, end: datetime) -> int:
+    return max(0, round((end - start).total_seconds() * 1000))
+
+
+def _settle_waiting(draft: Draft, was: Waiting, took: int) -> None:
+    """The row that said “waiting” now says how long it was."""
+    row = draft.rows.get(was.row)
+    if row is None or row.kind != "block":
+        return
+    people = was.on in PEOPLE
+    title = ("Waited ", Took(took), f" for {WAITS.get(was.on, was.on)}")
+    draft.change(was.row, kind="state", icon="", state="", title=title, lines=(), minor=people, quiet=row.quiet or not people)

@@ -1,0 +1,112 @@
+"""The sentence of the moment: what the run is doing, or waits for, or came to."""
+
+from runs.story.draft import WAITS, Draft, Waiting
+from runs.story.outline import title_of
+from runs.story.shapes import Moment, Now, Rich, Text, Tool
+
+IDLE = "The agent is idle and spends nothing."
+
+
+def now_of(draft: Draft) -> Now:
+    tell = {
+        "queued": _queued,
+        "running": _running,
+        "waiting": _waiting,
+        "paused": _paused,
+        "parked": _parked,
+        "stalled": _stalled,
+        "cancelling": _cancelling,
+        "compensating": _compensating,
+        "succeeded": _succeeded,
+        "failed": _failed,
+        "cancelled": _cancelled,
+    }
+    return tell[draft.state](draft) if draft.seq else Now("queued", ("Nothing is recorded yet.",))
+
+
+def _queued(draft: Draft) -> Now:
+    if draft.here.kind == "start" and not draft.plan_seq:
+        return Now("queued", ("Waiting for a worker to take it up.",), (("It starts by itself as soon as one is free.",),), draft.since)
+    return Now("queued", ("About to go on.",), (("A worker takes it up from the last completed step.",),), draft.since)
+
+
+def _running(draft: Draft) -> Now:
+    number, title = draft.here.number, title_of(draft, draft.here.number)
+    doing: tuple[Rich, ...] = ((*draft.doing, "."),) if draft.doing else ()
+    if title:
+        return Now("running", (f"Step {number} of {len(draft.plan)}: ", title), doing, draft.since)
+    if not draft.plan_seq:
+        return Now("running", ("No plan yet.",), (("The agent records its plan before it may use a tool.",),), draft.since)
+    return Now("running", ("The agent is working.",), doing, draft.since)
+
+
+def _waiting(draft: Draft) -> Now:
+    was = draft.waiting or Waiting("", draft.since, 0)  # type: ignore[arg-type]  a run that waits has been told since when
+    what, lines = _waits_for(draft, was)
+    return Now("waiting", what, lines, was.since, was.until, was.on, was.action)
+
+
+def _waits_for(draft: Draft, was: Waiting) -> tuple[Rich, tuple[Rich, ...]]:
+    if was.on == "decision":
+        return _decision(draft, was)
+    until: tuple[Rich, ...] = (("Until ", Moment(was.until), "."),) if was.until else ()
+    if was.on == "outcome" and was.until:
+        return ("Finding out what became of an action whose answer was lost.",), (
+            ("It is looked up again by itself. Nothing is repeated.",),
+        )
+    if was.on == "outcome":
+        return ("Waiting for a person to say what happened.",), (("The outside can’t tell. Nothing is repeated before somebody knows.",),)
+    if was.on == "retry":
+        return ("Waiting to try again.",), (("The last try failed. It goes on by itself.",), *until)
+    return (f"Waiting for {WAITS.get(was.on, was.on or 'something')}.",), ((IDLE,), *until)
+
+
+def _decision(draft: Draft, was: Waiting) -> tuple[Rich, tuple[Rich, ...]]:
+    action = draft.actions.get(was.action)
+    needs = max(was.needs, 1)
+    who = "a reviewer" if needs == 1 else f"{needs} reviewers"
+    about: Rich = (": ", action.subject or Tool(action.tool)) if action else (".",)
+    until = was.until or (action.until if action else None)
+    expires: Rich = (" At ", Moment(until), " the request expires.") if until else ()
+    return (f"Waiting for {who} to decide", *about), ((IDLE, *expires),)
+
+
+def _paused(draft: Draft) -> Now:
+    return Now("paused", (*draft.why, "."), ((IDLE,), ("Deadlines of approvals go on.",)), draft.since)
+
+
+def _parked(draft: Draft) -> Now:
+    lines: tuple[Rich, ...] = (_detail(draft.why_text), ("An operator must choose how it goes on. Nothing is repeated by itself.",))
+    return Now("parked", ("Stuck: ", *draft.why, "."), tuple(line for line in lines if line), draft.since)
+
+
+def _stalled(draft: Draft) -> Now:
+    return Now("stalled", ("Its agent went silent.",), (draft.why,) if draft.why else (), draft.since)
+
+
+def _cancelling(draft: Draft) -> Now:
+    lines: tuple[Rich, ...] = (("Something is still under way outside. It ends as soon as its outcome is known. Nothing new is sent.",),)
+    return Now("cancelling", ("Cancelling.",), lines, draft.since)
+
+
+def _compensating(draft: Draft) -> Now:
+    return Now("compensating", ("Undoing what was done outside.",), (("The last effect first.",),), draft.since)
+
+
+def _succeeded(draft: Draft) -> Now:
+    done = sum(effect.state == "done" for effect in draft.effects.values())
+    told = "Nothing was done outside." if not done else f"{done} {'thing was' if done == 1 else 'things were'} done outside."
+    return Now("succeeded", ("Done.",), ((told,),), draft.since)
+
+
+def _failed(draft: Draft) -> Now:
+    detail = _detail(draft.why_text)
+    return Now("failed", ("Failed: ", *draft.why, "."), (detail,) if detail else (), draft.since)
+
+
+def _cancelled(draft: Draft) -> Now:
+    return Now("cancelled", ("Cancelled.",), (draft.why,) if draft.why else (), draft.since)
+
+
+def _detail(text: Text | None) -> Rich:
+    return (text,) if text else ()

@@ -1,0 +1,84 @@
+"""A draft as the page is laid out: the plan strip, and the sections of the timeline with what is still only planned."""
+
+from collections.abc import Iterator
+
+from runs.lifecycle import TERMINAL
+from runs.story.draft import Draft, Stretch
+from runs.story.shapes import Effect, Plan, PlanStep, Section, Text
+
+PENDING = {
+    "proposed": "waiting",
+    "approved": "granted",
+    "granted": "granted",
+    "delivered": "granted",
+    "redeemed": "running",
+    "unknown": "unknown",
+}
+SHADES = {"queued": "running", "cancelling": "running", "compensating": "running", "parked": "failed", "stalled": "failed"}
+
+
+def sections_of(draft: Draft) -> tuple[Section, ...]:
+    """Sections in the order in which they were opened, then the steps of the plan that were never begun."""
+    return tuple(_section(draft, stretch) for stretch in draft.stretches) + tuple(_planned(draft))
+
+
+def _section(draft: Draft, stretch: Stretch) -> Section:
+    return Section(
+        key=stretch.key,
+        kind=stretch.kind,
+        number=stretch.number,
+        title=title_of(draft, stretch.number),
+        state=state_of(draft, stretch),
+        began=stretch.began,
+        ended=stretch.ended,
+        items=tuple(draft.rows[row] for row in stretch.rows),
+        opened=stretch.opened,
+        changed=stretch.changed,
+    )
+
+
+def _planned(draft: Draft) -> Iterator[Section]:
+    begun = {stretch.number for stretch in draft.stretches}
+    if len(begun) == 1 and draft.ended_at is not None:
+        return  # nobody told where it was in its plan, so nothing is known about a step
+    for number, title in enumerate(draft.plan, 1):
+        if number not in begun:
+            yield Section(f"s{number}", "step", number, title, _unbegun(draft), changed=draft.plan_seq)
+
+
+def title_of(draft: Draft, number: int) -> Text | None:
+    return draft.plan[number - 1] if 0 < number <= len(draft.plan) else None
+
+
+def state_of(draft: Draft, stretch: Stretch) -> str:
+    """The state of a step: its own, or that of the run while it is the open one."""
+    if stretch.kind != "step" or stretch.ended is not None or stretch is not draft.here:
+        return stretch.state
+    return SHADES.get(draft.state, draft.state)
+
+
+def plan_of(draft: Draft) -> Plan | None:
+    if not draft.plan_seq:
+        return None
+    latest = {stretch.number: stretch for stretch in draft.stretches if stretch.kind == "step"}
+    told = bool(latest) or draft.ended_at is None
+    steps = []
+    for number, title in enumerate(draft.plan, 1):
+        stretch = latest.get(number)
+        state = state_of(draft, stretch) if stretch else _unbegun(draft) if told else ""
+        steps.append(PlanStep(number, title, state, stretch.key if stretch else f"s{number}" if told else ""))
+    return Plan(draft.plan_version, draft.plan_seq, tuple(steps))
+
+
+def effects_of(draft: Draft) -> tuple[Effect, ...]:
+    """What was done outside, then what waits to be done or is under way."""
+    done = {effect.action for effect in draft.effects.values()}
+    return tuple(draft.effects.values()) + tuple(
+        Effect(action.seq, action.tool, "", action.subject, PENDING[action.state], False, action=action.id, effect=action.effect)
+        for action in draft.actions.values()
+        if action.state in PENDING and action.effect in ("write", "send") and action.id not in done
+    )
+
+
+def _unbegun(draft: Draft) -> str:
+    return "not_reached" if draft.state in TERMINAL else "planned"

@@ -1,0 +1,281 @@
+"""The shapes of a story. Frozen, and free of the database: names, links and hidden places are drawn when it is shown.
+
+A sentence is a tuple of parts (`Rich`), so that a page can draw an event as a link, a person by the name they have now, and what
+somebody wrote with its hidden places hidden.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Who:
+    """Who did it: human, agent or system, by id. The name is looked up when it is shown."""
+
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """What somebody wrote, as the vault shows it: a redacted rendition, or when and by whom it was erased."""
+
+    text: str = ""
+    label: str = ""
+    media_type: str = "text/plain"
+    size: int = 0
+    hidden: Mapping[str, int] = field(default_factory=dict, hash=False)
+    erased_at: str = ""
+    erased_by: str = ""
+
+    @property
+    def erased(self) -> bool:
+        return bool(self.erased_at)
+
+
+@dataclass(frozen=True)
+class At:
+    """A link to an event: #15."""
+
+    seq: int
+
+
+@dataclass(frozen=True)
+class Code:
+    """A key, a name or an id of ours, in type."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class File:
+    """A link to an artifact."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time of day."""
+
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Took:
+    """How long something took, in milliseconds."""
+
+    ms: int
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool, by the title it has now."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The beginning of a longer text, on one line."""
+
+    text: Text
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Before and after."""
+
+    before: Text | None
+    after: Text | None
+
+
+@dataclass(frozen=True)
+class Label:
+    """How sensitive something is."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A small word in a box: “Outside text”."""
+
+    text: str
+
+
+Part = str | Who | Text | At | Code | File | Moment | Took | Tool | Quote | Changed | Label | Tag
+Rich = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Try:
+    """One attempt at something that was tried more than once."""
+
+    number: int
+    seq: int
+    ok: bool
+    told: Rich
+
+
+@dataclass(frozen=True)
+class Item:
+    """One row of the timeline. It stands for the events `first`…`last` and links to the first of them."""
+
+    first: int
+    last: int
+    at: datetime
+    kind: str  # what the rail draws: state plan tool model artifact milestone checkpoint proposal decision signal block effect report …
+    title: Rich
+    icon: str = ""
+    lines: tuple[Rich, ...] = ()
+    said: Text | None = None  # in somebody's own words
+    tries: tuple[Try, ...] = ()
+    more: str = ""  # the summary of `folded`
+    folded: tuple[Rich, ...] = ()
+    facts: tuple[tuple[str, Rich], ...] = ()  # a proposal: what it would do, name by name
+    action: str = ""  # the exact action it is about
+    digest: str = ""
+    state: str = ""  # colours it, as a state word
+    quiet: bool = False  # drawn under “Everything” only
+    minor: bool = False
+    changed: int = 0  # the last event that changed how it is drawn
+
+
+@dataclass(frozen=True)
+class Section:
+    """A stretch of the timeline: before the first step, one step of the plan, or after the last."""
+
+    key: str  # stable within the run, and the id in the page: start, s2, s2-2, end
+    kind: str  # start | step | end
+    number: int = 0
+    title: Text | None = None
+    state: str = ""
+    began: datetime | None = None
+    ended: datetime | None = None
+    items: tuple[Item, ...] = ()
+    opened: int = 0  # the event that opened it
+    changed: int = 0  # the last event that changed it
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    number: int
+    title: Text
+    state: str  # planned running waiting paused done failed undone cancelled not_reached; "" where nobody told
+    section: str  # the key of the section it links to, "" if there is none yet
+
+
+@dataclass(frozen=True)
+class Plan:
+    version: int
+    seq: int
+    steps: tuple[PlanStep, ...]
+
+
+@dataclass(frozen=True)
+class Action:
+    """An exact action, as far as the log tells."""
+
+    id: str
+    seq: int
+    tool: str
+    effect: str
+    subject: Text | None
+    digest: str
+    # proposed approved granted delivered redeemed executed verified | rejected expired withdrawn superseded recalled unknown refused
+    state: str
+    needs: int
+    until: datetime | None
+    proposed_at: datetime
+    decided_at: datetime | None = None
+    decided_seq: int = 0
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Something that was done outside, is waiting to be done, or was undone."""
+
+    seq: int
+    tool: str
+    key: str
+    subject: Text | None
+    state: str  # done undone failed | not yet: waiting granted running unknown
+    can_undo: bool
+    undone_seq: int = 0
+    action: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A version of an artifact."""
+
+    id: str
+    name: str
+    version: int
+    label: str
+    media_type: str
+    size: int
+    outside: bool
+    seq: int
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the run took. Milliseconds; `waiting_ms` is time spent waiting for people."""
+
+    tokens: int = 0
+    cost_micro: int = 0
+    model_ms: int = 0
+    tool_ms: int = 0
+    waiting_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Now:
+    """What is going on, in one sentence and a few more."""
+
+    state: str
+    what: Rich
+    lines: tuple[Rich, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    waits_for: str = ""  # decision answer budget timer webhook outcome retry
+    action: str = ""
+
+
+@dataclass(frozen=True)
+class Told:
+    """How the run began: who, what for, with which agent."""
+
+    seq: int
+    at: datetime
+    by: Who
+    owner: str
+    agent: str
+    agent_version: str
+    ref: str
+    title: Text | None
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run as its log tells it, up to and including event `seq`."""
+
+    seq: int = 0
+    state: str = "queued"
+    since: datetime | None = None
+    last_at: datetime | None = None
+    ended_at: datetime | None = None
+    began: Told | None = None
+    plan: Plan | None = None
+    sections: tuple[Section, ...] = ()
+    now: Now = Now("queued", ("Nothing is recorded yet.",))
+    actions: tuple[Action, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    artifacts: tuple[Made, ...] = ()
+    usage: Usage = Usage()
+    head: str = ""  # hash of the last event

@@ -1,0 +1,287 @@
+"""How the agent's work is told: plans, steps, tools, models, artifacts, milestones, checkpoints, reports."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+from runs.story.course import count
+from runs.story.draft import Draft, tells
+from runs.story.shapes import At, Changed, Code, File, Item, Label, Made, Part, Quote, Rich, Tag, Text, Took, Tool, Try
+from runs.story.wire import Line, object_of
+
+TROUBLE = {
+    "timeout": "no answer in time",
+    "refused": "it was refused",
+    "unavailable": "it could not be reached",
+    "invalid": "the answer did not fit",
+    "not_found": "it was not there",
+    "out_of_scope": "it is outside the run’s scope",
+    "limit": "a limit was reached",
+    "error": "it failed",
+}
+SENSITIVE = ("personal", "secret", "")  # labels that are named in the story
+
+
+@tells("plan.set")
+def plan_set(draft: Draft, line: Line) -> None:
+    steps = [line.text(f"step_{number}") or Text() for number in range(1, line.count("steps") + 1)]
+    before, again = draft.plan, draft.plan_seq > 0
+    draft.plan, draft.plan_seq, draft.plan_version = steps, line.seq, line.count("version", 1)
+    note = line.text("note")
+    changes = [pair for pair in zip_longest(before, steps) if _words(pair[0]) != _words(pair[1])] if again else []
+    draft.add(
+        line,
+        "plan",
+        (f"Plan changed, version {draft.plan_version}" if again else f"Plan recorded: {count(len(steps), 'step')}",),
+        icon="list",
+        lines=((note,),) if note else (),
+        more=f"{count(len(changes), 'step')} changed" if changes else "",
+        folded=tuple((Changed(*pair),) for pair in changes),
+    )
+
+
+def _words(text: Text | None) -> str | None:
+    return None if text is None else text.text
+
+
+@tells("step.started")
+def step_started(draft: Draft, line: Line) -> None:
+    step, number = line.word("step"), line.count("plan_step")
+    if number:
+        draft.open_step(number, line)
+    draft.attempts[step] = line.count("attempt", 1)
+    known = draft.tools.get(step)
+    if known is not None and draft.rows[known].kind == "tool" and line.word("kind") in ("tool", "model"):
+        draft.change(known, last=line.seq)  # another attempt at the same step
+        return
+    row = draft.add(line, "tool", ("Started ", Code(step)), quiet=True)
+    draft.tools[step] = row.first
+
+
+@tells("step.completed")
+def step_completed(draft: Draft, line: Line) -> None:
+    draft.add(line, "state", ("Completed ", Code(line.word("step")), " in ", Took(line.count("ms"))), quiet=True)
+    if draft.here.kind == "step" and line.count("plan_step", draft.here.number) == draft.here.number:
+        draft.close(line.at, line.seq)
+
+
+@tells("step.failed")
+def step_failed(draft: Draft, line: Line) -> None:
+    row = _row_of(draft, line)
+    detail = line.text("detail")
+    told: Rich = (detail,) if detail else (TROUBLE.get(line.word("error"), line.word("error")),)
+    attempt = line.count("attempt", 1)
+    if row is None:
+        draft.add(line, "tool", ("Step failed: ", Code(line.word("step"))), icon="fail", state="failed", lines=(told,))
+        return
+    tries = tuple(each for each in row.tries if each.number != attempt)
+    draft.change(row.first, last=line.seq, state="failed", quiet=False, tries=(*tries, Try(attempt, line.seq, False, told)))
+
+
+@tells("tool.started")
+def tool_started(draft: Draft, line: Line) -> None:
+    tool, effect = line.word("tool"), line.word("effect") or "read"
+    draft.doing = ("Using ", Tool(tool))
+    given = tuple(_given(line.text("arguments")))
+    row = _row_of(draft, line)
+    fields = {"title": (Tool(tool),), "lines": given, "quiet": effect != "read", "icon": ""}
+    if row is not None and row.kind == "tool" and not _ended(row):
+        draft.change(row.first, last=line.seq, **fields)
+        return
+    row = draft.add(line, "tool", **fields)
+    for key in (line.word("step"), line.word("call")):
+        if key:
+            draft.tools[key] = row.first
+
+
+@tells("tool.ended")
+def tool_ended(draft: Draft, line: Line) -> None:
+    draft.doing = ()
+    draft.usage = replace(draft.usage, tool_ms=draft.usage.tool_ms + line.count("ms"))
+    tool, outcome, row = line.word("tool"), line.word("outcome"), _row_of(draft, line)
+    if row is None or row.kind != "tool":
+        row = draft.add(line, "tool", (Tool(tool),))
+    attempt = max(draft.attempts.get(line.word("step"), 1), len(row.tries) + 1)
+    took: tuple[Part, ...] = (" after ", Took(line.count("ms"))) if line.count("ms") else ()
+    if outcome == "ok":
+        tries = (*row.tries, Try(attempt, line.seq, True, (Took(line.count("ms")),))) if row.tries else ()
+        draft.change(row.first, last=line.seq, state="", tries=tries)
+        return
+    detail = line.text("detail")
+    why: Rich = (detail,) if detail else ("nobody knows whether it happened",) if outcome == "unknown" else ()
+    told = (*(why or (TROUBLE.get(line.word("error"), "it failed"),)), *took)
+    state = "waiting" if outcome == "unknown" else "failed"
+    draft.change(row.first, last=line.seq, state=state, quiet=False, tries=(*row.tries, Try(attempt, line.seq, False, told)))
+
+
+def _row_of(draft: Draft, line: Line) -> Item | None:
+    """The row of the step or call that this event belongs to; for a tool told without either, the last open row of that tool."""
+    for key in (line.word("call"), line.word("step")):
+        if key and key in draft.tools:
+            return draft.rows[draft.tools[key]]
+    if line.word("call") or line.word("step"):
+        return None
+    rows = reversed(draft.here.rows)
+    return next(
+        (draft.rows[row] for row in rows if draft.rows[row].title == (Tool(line.word("tool")),) and not _ended(draft.rows[row])), None
+    )
+
+
+def _ended(row: Item) -> bool:
+    return row.title[:1] != ("Started ",) and row.last > row.first and row.state == "" and not row.tries
+
+
+def _given(arguments: Text | None) -> Iterator[Rich]:
+    """The arguments in a line, if they are few and short."""
+    facts = scalars(object_of(arguments), arguments.label if arguments else "")
+    if facts and len(facts) <= 3 and all(len(value.text) <= 80 for _, value in facts):
+        parts: list[Part] = []
+        for name, value in facts:
+            parts += [", " if parts else "", f"{spoken(name)} ", value]
+        yield tuple(part for part in parts if part != "")
+
+
+def scalars(value: Mapping[str, Any], label: str) -> list[tuple[str, Text]]:
+    """The texts and numbers of an object, in their order."""
+    return [(str(name), Text(str(each), label)) for name, each in value.items() if isinstance(each, str | int | float)]
+
+
+def spoken(name: str) -> str:
+    """ticket_id → Ticket id."""
+    words = name.replace("_", " ").replace("-", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+@tells("model.called")
+def model_called(draft: Draft, line: Line) -> None:
+    draft.doing = ()
+    tokens = line.count("tokens_in") + line.count("tokens_out")
+    used = draft.usage
+    draft.usage = replace(
+        used,
+        tokens=used.tokens + tokens,
+        cost_micro=used.cost_micro + line.count("cost_micro"),
+        model_ms=used.model_ms + line.count("ms"),
+    )
+    failed = line.word("finish") in ("error", "length")
+    fields = {
+        "title": _model_title(line),
+        "lines": (_model_line(line, tokens),),
+        "state": "failed" if failed else "",
+        "icon": "fail" if failed else "",
+        "quiet": False,
+    }
+    known = draft.tools.get(line.word("step"))
+    if known is not None and draft.rows[known].kind == "tool":
+        draft.change(known, last=line.seq, **fields)
+    else:
+        draft.add(line, "tool", **fields)
+
+
+def _model_title(line: Line) -> Rich:
+    asked = spoken(line.word("prompt")).lower() or "a prompt"
+    if line.word("finish") == "error":
+        return (f"The model failed to answer: {asked}",)
+    scripted: Rich = (" ", Tag("Scripted, no model")) if line.flag("scripted") else ()
+    return (f"{'A script' if line.flag('scripted') else 'The model'} wrote: {asked}", *scripted)
+
+
+def _model_line(line: Line, tokens: int) -> Rich:
+    cut = ", cut off at its limit" if line.word("finish") == "length" else ""
+    spent = f", {tokens:,} tokens" if tokens else ""
+    parts: Rich = (
+        Code(line.word("model")),
+        ", prompt version ",
+        Code(line.word("prompt_version")),
+        f"{spent}{cut}, ",
+        Took(line.count("ms")),
+    )
+    return parts
+
+
+@tells("model.switched")
+def model_switched(draft: Draft, line: Line) -> None:
+    why = TROUBLE.get(line.word("reason"), line.word("reason"))
+    title = ("Went on with ", Code(line.word("to")), " instead of ", Code(line.word("was")), f": {why}")
+    draft.add(line, "tool", title, icon="warn", state="waiting")
+
+
+@tells("artifact.created")
+def artifact_created(draft: Draft, line: Line) -> None:
+    made = Made(
+        line.word("artifact"),
+        line.word("name"),
+        line.count("version", 1),
+        line.word("label"),
+        line.word("media_type"),
+        line.count("size"),
+        line.flag("outside"),
+        line.seq,
+    )
+    draft.artifacts.append(made)
+    title: list[Part] = [File(made.id, made.name)]
+    if made.version > 1:
+        title.append(f", version {made.version}")
+    if made.outside:
+        title += [" ", Tag("Outside text")]
+    draft.add(line, "artifact", tuple(title), icon="file", lines=tuple(_artifact_lines(line, made)))
+
+
+def _artifact_lines(line: Line, made: Made) -> Iterator[Rich]:
+    content = line.text("content")
+    if made.label in SENSITIVE:
+        yield Label(made.label), hidden_words(content)
+    if content and not content.erased and content.text.strip() and made.media_type.startswith("text/"):
+        yield (Quote(content),)
+    elif content and content.erased:
+        yield (content,)
+
+
+def hidden_words(text: Text | None) -> str:
+    """What the rendition hides, counted: “1 IBAN, 2 card numbers hidden”."""
+    if text is None or not text.hidden:
+        return ""
+    kinds = ", ".join(f"{number} {spoken(kind).lower() if not kind.isupper() else kind}" for kind, number in text.hidden.items())
+    return f" {kinds} hidden"
+
+
+@tells("milestone.reached")
+def milestone(draft: Draft, line: Line) -> None:
+    detail, cites = line.text("detail"), cited(line.seqs("cites"))
+    below: Rich = (*((detail, " ") if detail else ()), *cites)
+    title = line.text("title")
+    draft.add(line, "milestone", (title if title else "Milestone reached",), icon="flag", lines=(below,) if below else ())
+
+
+@tells("checkpoint.saved")
+def checkpoint(draft: Draft, line: Line) -> None:
+    told = tuple((f"{word}: ", text) for word, text in (("Done", line.text("done")), ("Left", line.text("left"))) if text)
+    done, left = line.count("done"), line.count("left")
+    more = f"{done} done, {left} left" if told else ""
+    title = ("Checkpoint",) if more or not (done or left) else (f"Checkpoint: {count(done, 'step')} done, {left} left",)
+    draft.add(line, "checkpoint", title, minor=True, more=more, folded=told)
+
+
+@tells("note.posted")
+def note(draft: Draft, line: Line) -> None:
+    draft.add(line, "note", (line.who, " noted"), icon="ask", said=line.text("note"))
+
+
+@tells("report.published")
+def report(draft: Draft, line: Line) -> None:
+    if draft.here.kind == "step" and draft.here.ended is not None:
+        draft.open_end(line)
+    title, cites = line.text("title"), cited(line.seqs("cites"))
+    lines = (cites,) if cites else (("It cites nothing.",),)
+    draft.add(line, "milestone", ("Report", *((": ", title) if title else ())), icon="flag", lines=lines, said=line.text("body"))
+
+
+def cited(seqs: tuple[int, ...]) -> Rich:
+    """“Cites #15 and #31.”"""
+    if not seqs:
+        return ()
+    parts: list[Part] = ["Cites "]
+    for index, seq in enumerate(seqs):
+        parts += [" and " if index and index == len(seqs) - 1 else ", " if index else "", At(seq)]
+    return tuple(part for part in (*parts, ".") if part != "")

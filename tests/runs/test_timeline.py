@@ -1,0 +1,381 @@
+"""The story of a run is a pure fold of its log."""
+
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from runs import vocabulary
+from runs.story.shapes import Item, Section, Story, Text, Who
+from runs.timeline import Fold, fold
+from tests.runs import lines
+from tests.runs.lines import DIGEST, NOTE, OWNER, RILEY, SEND, SIGNAL, Log, words
+
+
+def items(story: Story, *, quiet: bool = False) -> list[Item]:
+    return [item for section in story.sections for item in section.items if quiet or not item.quiet]
+
+
+def item(story: Story, seq: int) -> Item:
+    return next(each for each in items(story, quiet=True) if each.first == seq)
+
+
+def section(story: Story, key: str) -> Section:
+    return next(each for each in story.sections if each.key == key)
+
+
+def said(rich: tuple[Any, ...]) -> str:
+    return "".join(part if isinstance(part, str) else getattr(part, "text", "") or f"<{type(part).__name__}>" for part in rich)
+
+
+# What a run says --------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_log_says_that_nothing_is_recorded() -> None:
+    story = fold([])
+    assert (story.seq, story.state, said(story.now.what)) == (0, "queued", "Nothing is recorded yet.")
+
+
+def test_a_run_that_was_just_started_has_no_plan_yet() -> None:
+    story = fold(lines.begun().lines, upto=2)
+    assert story.plan is None
+    assert said(story.now.what) == "No plan yet."
+    [start] = items(story)
+    assert (start.first, start.last) == (1, 2)
+    assert start.title == (Who("human", OWNER), " started the run")
+    assert said(start.lines[0]) == "Scope: ticket ZN-4821."
+
+
+def test_each_step_of_the_plan_holds_what_happened_in_it() -> None:
+    story = fold(lines.finished().lines)
+    assert [s.key for s in story.sections] == ["start", "s1", "s2", "s3", "s4", "s5", "s6", "end"]
+    assert [s.state for s in story.sections if s.kind == "step"] == ["done"] * 6
+    assert [s.title.text for s in story.sections if s.title] == list(lines.PLAN)
+    assert [i.kind for i in section(story, "s1").items if not i.quiet] == ["tool", "checkpoint", "artifact"]
+
+
+def test_every_event_is_told_under_everything() -> None:
+    for made in (lines.finished(), lines.cancelled()):
+        told = {seq for each in items(fold(made.lines), quiet=True) for seq in range(each.first, each.last + 1)}
+        assert told == set(range(1, len(made.lines) + 1))
+
+
+def test_the_story_stands_still_at_any_event() -> None:
+    """Looking back shows what was known then, and nothing of what came after."""
+    log = lines.proposed()
+    waiting = fold(log.lines)
+    after = lines.approved().lines
+    assert fold(after, upto=waiting.seq) == waiting
+
+
+def test_what_is_planned_only_is_told_as_planned_and_never_reached_once_it_ended() -> None:
+    story = fold(lines.proposed().lines)
+    assert story.plan and [s.state for s in story.plan.steps] == ["done", "done", "done", "waiting", "planned", "planned"]
+    assert [s.state for s in story.sections][-2:] == ["planned", "planned"]
+    ended = fold(lines.cancelled().lines)
+    assert ended.plan and [s.state for s in ended.plan.steps] == ["done", "done", "done", "cancelled", "not_reached", "not_reached"]
+
+
+def test_a_run_that_waits_says_whom_for_and_until_when() -> None:
+    story = fold(lines.proposed().lines)
+    assert said(story.now.what) == "Waiting for a reviewer to decide: E-mail a reply to Marta Oyelaran"
+    assert (story.now.waits_for, story.now.action) == ("decision", SEND)
+    assert story.now.until and story.now.since and story.now.until - story.now.since == timedelta(seconds=2639)
+    block = items(story)[-1]
+    assert (block.kind, block.state, said(block.title)) == ("block", "waiting", "Waiting for a reviewer")
+
+
+def test_a_decision_ends_the_waiting_and_says_how_long_it_was() -> None:
+    story = fold(lines.approved().lines)
+    decision = next(each for each in items(story) if each.kind == "decision")
+    assert decision.title == (Who("human", RILEY), " approved exactly this")
+    assert decision.said and decision.said.text == "Checked the amount."
+    waited = item(story, 22)
+    assert waited.kind == "state" and waited.minor and said(waited.title).startswith("Waited ")
+    assert story.usage.waiting_ms == 722_000
+    assert not [each for each in items(story) if each.state == "waiting"]
+
+
+def test_a_proposal_shows_whom_it_goes_to() -> None:
+    proposal = next(each for each in items(fold(lines.proposed().lines)) if each.kind == "proposal")
+    assert [(name, said(value)) for name, value in proposal.facts] == [
+        ("To", "marta@brightwater.example"),
+        ("Subject", "Your duplicate charge"),
+    ]
+    assert proposal.digest == DIGEST
+
+
+def test_what_was_done_outside_is_listed_with_who_allowed_it_and_whether_it_can_be_undone() -> None:
+    story = fold(lines.finished().lines)
+    assert [(e.subject and e.subject.text, e.state, e.can_undo) for e in story.effects] == [
+        ("Note added to account 00932", "done", True),
+        ("E-mail sent to Marta Oyelaran", "done", False),
+    ]
+    sent = next(each for each in items(story) if each.kind == "effect" and said(each.title).startswith("E-mail"))
+    assert [said(line) for line in sent.lines] == [
+        "Approved by <Who> at <At>.",
+        "Key send_email-6. Can’t be undone.",
+        "What ran is what was approved: the digests are the same, <At>.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "state"), [(lines.proposed, "waiting"), (lines.approved, "granted"), (lines.finished, "done"), (lines.cancelled, "")]
+)
+def test_an_action_stands_among_the_effects_until_it_is_done_or_void(log: Callable[[], Log], state: str) -> None:
+    states = [effect.state for effect in fold(log().lines).effects if effect.tool == "send_email"]
+    assert states == ([state] if state else [])
+
+
+def test_an_automatic_action_is_no_event_of_the_story_but_its_effect_is() -> None:
+    story = fold(lines.finished().lines)
+    assert [said(each.title) for each in items(story) if each.kind == "proposal"] == ["Proposed: E-mail a reply to Marta Oyelaran"]
+    noted = next(each for each in items(story) if said(each.title).startswith("Note added"))
+    assert said(noted.lines[0]) == "Allowed without a person, by its policy."
+
+
+def test_a_scripted_model_says_so() -> None:
+    wrote = next(each for each in items(fold(lines.drafted().lines)) if "wrote" in said(each.title))
+    assert "Scripted, no model" in said(wrote.title)
+
+
+# Trouble ----------------------------------------------------------------------------------------------------------------------------
+
+
+def failing(attempts: int) -> Log:
+    log = lines.begun()
+    for attempt in range(1, attempts + 1):
+        log.add("step.started", {"step": "read_ticket#1", "kind": "tool", "plan_step": 1, "attempt": attempt}, who="agent")
+        log.add("tool.started", {"tool": "read_ticket", "step": "read_ticket#1"}, who="agent")
+        log.add(
+            "tool.ended",
+            {"tool": "read_ticket", "outcome": "error", "ms": 30_000, "step": "read_ticket#1", "error": "timeout"},
+            who="agent",
+        )
+        failed = {"step": "read_ticket#1", "attempt": attempt, "error": "timeout"}
+        log.add("step.failed", failed, who="agent", detail=f"504 from the desk, try {attempt}")
+        log.add("step.retrying", {"step": "read_ticket#1", "attempt": attempt + 1, "wait_ms": 2000})
+        log.add("run.waiting", {"on": "retry"})
+        log.add("run.queued", {"reason": "timer"})
+        log.add("run.resumed", {"reason": "claimed", "worker": "w1", "token": attempt + 1})
+    return log
+
+
+def test_failed_attempts_are_one_row_that_names_each() -> None:
+    log = failing(2)
+    log.add("step.started", {"step": "read_ticket#1", "kind": "tool", "plan_step": 1, "attempt": 3}, who="agent")
+    log.add("tool.started", {"tool": "read_ticket", "step": "read_ticket#1"}, who="agent")
+    log.add("tool.ended", {"tool": "read_ticket", "outcome": "ok", "ms": 900, "step": "read_ticket#1"}, who="agent")
+    [row] = [each for each in items(fold(log.lines)) if each.kind == "tool"]
+    assert [(t.number, t.ok, said(t.told)) for t in row.tries] == [
+        (1, False, "504 from the desk, try 1"),
+        (2, False, "504 from the desk, try 2"),
+        (3, True, "<Took>"),
+    ]
+    assert row.state == "" and (row.first, row.last) == (4, 22)
+
+
+def test_a_failure_that_was_not_overcome_stays_red() -> None:
+    log = failing(1)
+    [row] = [each for each in items(fold(log.lines)) if each.kind == "tool"]
+    assert row.state == "failed" and not row.quiet
+    log.add("run.parked", {"reason": "retries_exhausted", "step": "read_ticket#1"}, detail="504 from the desk")
+    story = fold(log.lines)
+    assert said(story.now.what) == "Stuck: it was tried as often as it may be."
+    assert [section(story, "s1").state, story.plan and story.plan.steps[0].state] == ["failed", "failed"]
+
+
+def test_a_lost_worker_is_told() -> None:
+    log = lines.begun()
+    log.add("run.resumed", {"reason": "lease_expired", "worker": "w2", "token": 2})
+    assert "worker was lost" in said(items(fold(log.lines))[-1].title)
+
+
+def test_a_refusal_by_policy_is_red_and_never_clears() -> None:
+    log = lines.begun()
+    log.add("block.raised", {"block": "b1", "reason": "unregistered"})
+    log.add("block.cleared", {"block": "b1"})
+    block = items(fold(log.lines))[-1]
+    assert (block.kind, block.state) == ("block", "failed")
+
+
+def test_an_unknown_outcome_blocks_until_a_person_says_what_happened() -> None:
+    log = lines.approved()
+    grant = {"action": SEND, "grant": SIGNAL}
+    log.add("action.redeemed", grant | {"digest": DIGEST, "token": 2, "worker": "w1"})
+    log.add("action.unknown", grant | {"reason": "dropped"})
+    log.add("run.waiting", {"on": "outcome", "action": SEND})
+    story = fold(log.lines)
+    assert said(story.now.what) == "Waiting for a person to say what happened."
+    assert [e.state for e in story.effects] == ["unknown"]
+    assert [each.kind for each in items(story)[-1:]] == ["block"]
+    log.add("action.resolved", grant | {"outcome": "happened"}, who="riley", note="It is in the mailbox.")
+    assert not [each for each in items(fold(log.lines)) if each.kind == "block"]
+
+
+def test_a_signal_says_what_became_of_it() -> None:
+    story = fold(lines.cancelled().lines)
+    signal = next(each for each in items(story) if each.kind == "signal")
+    assert signal.said and signal.said.text == "Solved by phone."
+    assert said(signal.lines[-1]) == "Ended the run at <At>."
+    log = lines.proposed()
+    log.add("signal.received", {"signal": SIGNAL, "kind": "context"}, who="owner", note="They are on the old plan.")
+    refused = log.add("signal.refused", {"signal": SIGNAL, "kind": "context", "reason": "not_yet"})
+    story = fold(log.lines)
+    assert said(item(story, refused - 1).lines[0]) == "Refused at <At>: Handrail can’t do that yet."
+
+
+def test_a_cancelled_run_says_what_it_leaves_behind() -> None:
+    story = fold(lines.cancelled().lines)
+    assert said(story.now.what) == "Cancelled."
+    assert said(story.now.lines[0]) == "Nothing outside was left changed, 1 request was withdrawn."
+    proposal = next(each for each in items(story) if each.kind == "proposal")
+    assert proposal.facts == () and proposal.state == ""
+
+
+def test_a_replaced_plan_says_what_changed() -> None:
+    log = lines.begun(("Read", "Send"))
+    log.add("plan.set", {"version": 2, "steps": 3}, who="agent", step_1="Read", step_2="Check", step_3="Send")
+    story = fold(log.lines)
+    change = items(story)[-1]
+    assert (said(change.title), change.more) == ("Plan changed, version 2", "2 steps changed")
+    assert story.plan and [s.title.text for s in story.plan.steps] == ["Read", "Check", "Send"]
+
+
+def test_a_step_that_is_come_back_to_has_a_section_of_its_own() -> None:
+    log = lines.begun()
+    lines.read(log, "read_ticket#1", 1, "read_ticket")
+    lines.read(log, "check_account#1", 2, "check_account")
+    lines.read(log, "read_ticket#2", 1, "read_ticket")
+    story = fold(log.lines)
+    assert [s.key for s in story.sections if s.items] == ["start", "s1", "s2", "s1-2"]
+    assert story.plan and story.plan.steps[0].section == "s1-2"
+
+
+def test_an_agent_that_tells_no_steps_has_one_list_and_a_plan_without_states() -> None:
+    log = lines.begun()
+    log.add("tool.started", {"tool": "search", "call": "c1"}, who="agent")
+    log.add("tool.ended", {"tool": "search", "outcome": "ok", "ms": 20, "call": "c1"}, who="agent")
+    log.add("run.succeeded", {})
+    story = fold(log.lines)
+    assert [s.key for s in story.sections] == ["start", "end"]
+    assert story.plan and {s.state for s in story.plan.steps} == {""}
+
+
+def test_an_erased_text_says_so() -> None:
+    log = Log()
+    log.add("note.posted", {}, who="agent", note={"erased_at": "2026-11-26T15:00:00Z", "erased_by": "Ada"})
+    note = items(fold(log.lines))[0]
+    assert note.said and note.said.erased and note.said.erased_by == "Ada"
+
+
+# For any log ------------------------------------------------------------------------------------------------------------------------
+
+POOL: tuple[Any, ...] = (
+    *("read_ticket", "read_ticket#1", "perform#1", DIGEST, "reply.txt", "text/plain", "3.2.1"),
+    *(OWNER, RILEY, SEND, NOTE, SIGNAL),
+    *(0, 1, 2, 7, 2**53 - 1),
+    *(True, False),
+    *("2026-11-26T14:02:00Z", "2026-11-27T14:02:00.000001Z"),
+    *([], [1], [1, 2, 900]),
+)
+ROLES = (
+    *("title", "scope", "input", "note", "reason", "detail", "done", "left", "body", "content", "arguments", "result", "output"),
+    *("subject", "canonical", "receipt", "reference", "question", "answer", "step_1", "step_2", "step_99"),
+)
+TEXTS = (
+    words("Ticket ZN-4821"),
+    words("", "public"),
+    words('{"to": ["a@b.example"], "subject": "⟦card⟧", "n": 3}', "personal", "application/json", hidden={"card": 1}),
+    words('{"arguments": {"to": "x", "deep": {"a": [1]}}}', media_type="application/json"),
+    words("{broken", media_type="application/json"),
+    {"erased_at": "2026-11-26T15:00:00Z", "erased_by": "Ada"},
+)
+
+
+def values(annotation: Any, metadata: list[Any]) -> Iterator[Any]:
+    """What of the pool, or of the words of an enum, this field takes."""
+    adapter = TypeAdapter(typing.Annotated[(annotation, *metadata)] if metadata else annotation)
+    for value in (*_enum(annotation), *POOL):
+        try:
+            adapter.validate_json(vocabulary.orjson.dumps(value), strict=True)
+        except ValidationError:
+            continue
+        yield value
+
+
+def _enum(annotation: Any) -> tuple[Any, ...]:
+    if typing.get_origin(annotation) is typing.Literal:
+        return typing.get_args(annotation)
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return tuple(each for part in typing.get_args(annotation) for each in _enum(part))
+    return ()
+
+
+def event_of(kind: str) -> st.SearchStrategy[tuple[str, dict[str, Any], dict[str, Any]]]:
+    model = vocabulary.TYPES[kind]
+    needed, allowed = {}, {}
+    for name, info in model.model_fields.items():
+        choices = st.sampled_from(list(values(info.annotation, info.metadata)))
+        (needed if info.is_required() else allowed)[name] = choices
+    roles = [role for role in ROLES if model.roles.fullmatch(role)]
+    texts = st.dictionaries(st.sampled_from(roles), st.sampled_from(TEXTS), max_size=4) if roles else st.just({})
+    return st.tuples(st.just(kind), st.fixed_dictionaries(needed, optional=allowed), texts)
+
+
+EVENTS = st.one_of([event_of(kind) for kind in sorted(vocabulary.TYPES)])
+LOGS = st.lists(st.tuples(EVENTS, st.sampled_from(["system", "agent", "owner", "riley"])), max_size=40)
+
+
+def log_of(events: list[Any]) -> list[dict[str, Any]]:
+    log = Log()
+    for (kind, data, texts), who in events:
+        log.add(kind, data, who=who, **texts)
+    return log.lines
+
+
+@settings(max_examples=300, deadline=None)
+@given(LOGS)
+def test_any_legal_log_makes_a_story(events: list[Any]) -> None:
+    log = log_of(events)
+    story = fold(log)
+    assert story.seq == len(log)
+    told = {seq for each in items(story, quiet=True) for seq in (each.first, each.last)}
+    assert told <= set(range(1, len(log) + 1))
+    keys = [each.key for each in story.sections]
+    assert len(keys) == len(set(keys)) and all(re.fullmatch(r"start|end(-\d+)?|s\d+(-\d+)?", key) for key in keys)
+
+
+@settings(max_examples=150, deadline=None)
+@given(LOGS, st.lists(st.integers(0, 40), max_size=4))
+def test_folding_in_pieces_gives_the_same_story(events: list[Any], cuts: list[int]) -> None:
+    log = log_of(events)
+    telling = Fold()
+    for cut in sorted(cuts):
+        telling.feed(log[:cut])
+        telling.story()  # a look in between changes nothing
+    assert telling.feed(log).story() == fold(log)
+
+
+@settings(max_examples=100, deadline=None)
+@given(LOGS, st.integers(0, 40))
+def test_a_story_up_to_an_event_is_the_story_of_the_log_up_to_there(events: list[Any], upto: int) -> None:
+    log = log_of(events)
+    assert fold(log, upto=upto) == fold(log[:upto])
+
+
+def test_an_event_of_a_later_vocabulary_is_told_by_its_name() -> None:
+    line = {"seq": 1, "hash": "", "body": {"type": "moon.landed", "at": "2026-11-26T14:02:00Z", "data": {"x": [None]}}, "texts": {}}
+    [told] = items(fold([line]), quiet=True)
+    assert "moon.landed" in said(told.title)
+
+
+def test_texts_are_equal_whatever_they_hide() -> None:
+    assert Text("a", hidden={"card": 1}) == Text("a", hidden={"card": 1})
