@@ -8,7 +8,8 @@
 (() => {
   const NOTICE_AFTER = 3000, CONNECT_WITHIN = 10000, SILENCE = 45000, ASLEEP = 150000, STEADY = 5000;
   const PAUSES = [500, 1000, 2000, 4000, 8000, 15000];
-  const GONE = { 4401: "You are signed out.", 4403: "You may no longer see this.", 4404: "This is no longer here." };
+  // close codes 4400…4599 are refusals, 4000 + the HTTP status: asking again rarely helps, reloading the page does
+  const REFUSED = { 4401: "You are signed out.", 4403: "You may no longer see this.", 4404: "This is no longer here." };
   const sockets = new Set();
   let drawing = null;
 
@@ -21,6 +22,7 @@
       this.attempt = 0;
       this.state = "connecting";
       this.word = "Connection lost.";
+      this.refused = false;
       this.lostAt = Date.now();
       sockets.add(this);
       this.open();
@@ -48,6 +50,7 @@
 
     opened(event) {
       this.state = "open";
+      this.refused = false;
       this.heardAt = Date.now();
       clearTimeout(this.timer);
       this.timer = setTimeout(() => (this.attempt = 0), STEADY);
@@ -87,8 +90,9 @@
       this.drop();
       if (this.state === "open") this.lostAt = Date.now();
       this.state = "lost";
-      this.word = GONE[code] ?? "Connection lost.";
-      const pause = code in GONE ? PAUSES.at(-1) : PAUSES[Math.min(this.attempt, PAUSES.length - 1)];
+      this.refused = code >= 4400 && code < 4600;
+      this.word = REFUSED[code] ?? (this.refused ? "The server does not go on from here." : "Connection lost.");
+      const pause = this.refused ? PAUSES.at(-1) : PAUSES[Math.min(this.attempt, PAUSES.length - 1)];
       this.attempt += 1;
       const jittered = pause * (0.8 + 0.4 * Math.random()); // many viewers must not all come back at once
       this.retryAt = Date.now() + jittered;
@@ -124,7 +128,11 @@
   htmx.createWebSocket = (url) => new SteadySocket(url);
   document.addEventListener("htmx:wsAfterMessage", () => drawing && (drawing.drawn = true));
 
-  document.addEventListener("click", (event) => event.target.closest("[data-live-retry]") && each("now"));
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-live-retry]")) return;
+    if (worst()?.refused) location.reload();
+    else each("now");
+  });
   addEventListener("online", () => each("now"));
   addEventListener("pageshow", (event) => event.persisted && each("now"));
   document.addEventListener("visibilitychange", () => document.hidden || each("now"));
@@ -180,6 +188,7 @@
       write(notice.querySelector("[data-live-word]"), socket.word);
       write(notice.querySelector("[data-live-next]"), String(socket.seq + 1));
       write(notice.querySelector("[data-live-when]"), when(socket));
+      write(notice.querySelector("[data-live-retry]"), socket.refused ? "Reload the page" : "Try now");
     }
     if (notice.hidden === !late) return;
     notice.hidden = !late;
