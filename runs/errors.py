@@ -21,6 +21,12 @@ class NotYourEvent(Forbidden):
     """This event is not yours to write."""
 
 
+class EventReused(Refusal):
+    """This id was used for another event."""
+
+    what_next: ClassVar[str] = "Nothing was written. Give each event an id of its own, and send it again only with what it said."
+
+
 class IllegalTransition(Refusal):
     """A run cannot go from this state to that one."""
 

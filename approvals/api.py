@@ -1,0 +1,113 @@
+"""Exact actions over HTTP: what became of one, and a person's decision. Agents never decide."""
+
+import time
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from access import rules
+from access.api import afresh, known_for_awhile
+from access.errors import Forbidden
+from access.models import User
+from access.rules import Actor
+from approvals import decisions
+from approvals.models import Decision, Grant, ProposedAction
+from artifacts import vault
+from artifacts.redaction import plain
+from runs import hub
+
+router = Router(tags=["actions"])
+
+
+class PeopleDecide(Forbidden):
+    """Only a person who is signed in decides."""
+
+    what_next = "Nothing was decided. Whoever proposes an action waits for the answer: GET /api/v1/actions/{id}?wait=30."
+
+
+class DecisionIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    verdict: Literal["approved", "rejected"]
+    digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    reason: Annotated[str, StringConstraints(max_length=decisions.MAX_REASON)] = ""
+    seen: dict[str, Any] = {}
+
+
+@router.get("/actions/{action_id}", response=Any, auth=known_for_awhile, summary="Ask what became of an action")
+async def action(request: HttpRequest, action_id: str, wait: Annotated[int, Query(ge=0, le=30)] = 0) -> dict[str, Any]:
+    """State, decisions and grant. With `wait`, the answer is held back so many seconds while it is still waiting for a decision."""
+    until = time.monotonic() + wait
+    actor, found, told = await hub.in_thread(_asked)(request, action_id)
+    while found.state == "waiting" and time.monotonic() < until:
+        # the run's log moves with every decision; what else moves it costs one more look
+        await hub.grown(found.run_id, beyond=found.run.seq, actor=actor, seconds=until - time.monotonic())
+        actor, found, told = await hub.in_thread(_asked)(request, action_id)
+    return told
+
+
+@router.post("/actions/{action_id}/decisions", response={200: Any, 201: Any}, summary="Decide on exactly this action")
+def decide(request: HttpRequest, action_id: str, body: DecisionIn) -> Status:
+    """`digest` names what was on the screen; a newer action is refused with its digest. The same decision again gives the first (200)."""
+    actor: Actor = request.actor
+    if actor.kind != "human":
+        raise PeopleDecide
+    found = rules.get(actor, ProposedAction, action_id, "approvals.decide")
+    decided = decisions.decide(found, reviewer=actor, verdict=body.verdict, digest=body.digest, reason=body.reason, seen=body.seen)
+    told = {"decision": _as_decision(decided.decision, actor.name), "action": {"id": decided.action.pk, "state": decided.action.state}}
+    return Status(200 if decided.again else 201, told | {"again": decided.again})
+
+
+def _asked(request: HttpRequest, action_id: str) -> tuple[Actor, ProposedAction, dict[str, Any]]:
+    """The action, if whoever asks may see it now: people who see approvals, and the agent that proposed it."""
+    actor = afresh(request)
+    capability = "actions.propose" if actor.kind == "agent" else "approvals.view"
+    found = rules.get(actor, ProposedAction, action_id, capability, related=("run",))
+    return actor, found, _as_action(found)
+
+
+def _as_action(action: ProposedAction) -> dict[str, Any]:
+    made = list(Decision.objects.filter(action=action).order_by("decided_at"))
+    texts = vault.shown(pk for pk in (action.subject_id, action.reason_id, *(one.reason_id for one in made)) if pk)
+    names = dict(User.objects.filter(pk__in=[one.reviewer_id for one in made]).values_list("pk", "name"))
+    grant = Grant.objects.filter(action=action).first()
+    return {
+        "id": action.pk,
+        "run": action.run_id,
+        "tool": {"name": action.tool, "schema": action.tool_schema, "effect": action.effect},
+        "executor": action.executor,
+        "digest": action.digest,
+        "subject": _words(texts, action.subject_id),
+        "reason": _words(texts, action.reason_id),
+        "state": action.state,
+        "locked": action.locked,
+        "proposed_at": action.proposed_at,
+        "expires_at": action.expires_at,
+        "settled_at": action.settled_at,
+        "superseded_by": action.superseded_by_id,
+        "decisions": [_as_decision(one, names[one.reviewer_id]) | {"reason": _words(texts, one.reason_id)} for one in made],
+        "grant": _as_grant(grant) if grant else None,
+    }
+
+
+def _as_decision(decision: Decision, name: str) -> dict[str, Any]:
+    return {
+        "id": decision.pk,
+        "verdict": decision.verdict,
+        "digest": decision.digest,
+        "by": {"id": decision.reviewer_id, "name": name},
+        "at": decision.decided_at,
+        "seq": decision.seq,
+    }
+
+
+def _as_grant(grant: Grant) -> dict[str, Any]:
+    times = ("granted_at", "expires_at", "delivered_at", "redeemed_at", "executed_at", "verified_at", "unknown_at", "voided_at")
+    return {"id": grant.pk, "digest": grant.digest, "outcome": grant.outcome} | {name: getattr(grant, name) for name in times}
+
+
+def _words(texts: dict[UUID, vault.Shown], pk: UUID | None) -> str | None:
+    return plain(texts[pk].text) if pk in texts else None

@@ -1,0 +1,348 @@
+"""The channel over HTTP. Each operation finds what the actor may reach, and calls one verb of the domain."""
+
+import base64
+import binascii
+import re
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import orjson
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from ninja import Body, Header, Query, Router, Status
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+
+from access import rules
+from access.api import afresh, known_for_awhile
+from access.errors import BadInput, Forbidden
+from access.models import Agent
+from access.rules import Actor
+from artifacts import vault
+from artifacts.redaction import plain
+from runs import endings, hub, intake, lifecycle, signals, starting, stream
+from runs.endings import Report
+from runs.errors import BadCursor, UnknownEventType
+from runs.intake import MAX_EVENTS, Told
+from runs.lifecycle import State
+from runs.log import Text
+from runs.models import Event, Run
+from runs.stream import Page
+from runs.vocabulary import TYPES, Cites, Label, MediaType
+
+router = Router(tags=["runs"])
+
+# an event's id, an idempotency key: what goes through every log and header unchanged
+Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+EventKey = Annotated[str, Header(alias="Idempotency-Key", pattern=f"^{intake.SENDER_ID}$")]
+Title = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+Note = Annotated[str, StringConstraints(max_length=4000)]
+Cursor = Annotated[int, Query(ge=0, le=10**15)]
+Wait = Annotated[int, Query(ge=0, le=30, description="seconds to wait if there is nothing new")]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Budgets(Strict):
+    tokens: Annotated[int, Field(ge=1)] | None = None
+    cost_micro: Annotated[int, Field(ge=1)] | None = None
+    working_ms: Annotated[int, Field(ge=1)] | None = None
+
+
+class StartIn(Strict):
+    title: Title
+    agent_version: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]*$")]
+    workflow: Annotated[str, StringConstraints(max_length=60)] | None = None
+    arguments: dict[str, Any] = {}
+    scope: Annotated[dict[str, list[Annotated[str, StringConstraints(max_length=200)]]], Field(max_length=50)] = {}
+    budgets: Budgets | None = None
+    note: Note = ""
+    agent: Annotated[str, StringConstraints(max_length=60)] | None = Field(None, description="for people: the name of the agent")
+
+
+class TextIn(Strict):
+    """What somebody wrote: as text, or as bytes in base64."""
+
+    text: str | None = None
+    base64: str | None = None
+    label: Label = "internal"
+    media_type: MediaType = "text/plain"
+
+
+class EventIn(Strict):
+    """One event. `id` is the sender's; the same id again is the same event."""
+
+    id: Annotated[str, StringConstraints(pattern=f"^{intake.SENDER_ID}$")]
+    type: Annotated[str, StringConstraints(max_length=60)]
+    data: dict[str, Any] = {}
+    texts: Annotated[dict[str, str | TextIn], Field(max_length=110)] = {}
+    at: datetime | None = None
+    caused_by: Annotated[int, Field(ge=1)] | None = None
+
+
+OneOrMany = Annotated[
+    Annotated[EventIn, Tag("one")] | Annotated[list[EventIn], Tag("many"), Field(min_length=1, max_length=MAX_EVENTS)],
+    Discriminator(lambda given: "many" if isinstance(given, list) else "one"),
+]
+
+
+class SignalIn(Strict):
+    kind: Literal["cancel", "pause", "resume", "revise", "context"]
+    note: Note = ""
+
+
+class ReportIn(Strict):
+    title: Title
+    body: Annotated[str, StringConstraints(max_length=20_000)] = ""
+    cites: Cites = ()
+
+
+class EndingIn(Strict):
+    outcome: Literal["succeeded", "failed"]
+    report: ReportIn | None = None
+    detail: Note = ""
+
+
+# runs -----------------------------------------------------------------------------------------------------------------------------
+
+
+@router.post("/runs", response={201: Any}, summary="Start a run")
+def start(request: HttpRequest, body: StartIn, idempotency_key: Key) -> Status:
+    """An agent outside starts a run it works on itself, or one of a loaded `workflow`. The same key again gives the same run."""
+    actor: Actor = request.actor
+    agent = _agent(actor, body.agent)
+    run = starting.start(
+        agent=agent,
+        owner=agent.owner,
+        by=actor,
+        title=body.title,
+        agent_version=body.agent_version,
+        workflow=body.workflow,
+        arguments=body.arguments,
+        scope=body.scope,
+        budgets=body.budgets.model_dump(exclude_none=True) if body.budgets else None,
+        note=body.note,
+        key=idempotency_key,
+    )
+    return Status(201, _one(actor, run.pk))
+
+
+@router.get("/runs", response=Any, summary="List runs, newest first")
+def runs(request: HttpRequest, state: str = "", limit: Annotated[int, Query(ge=1, le=200)] = 50, before: str = "") -> dict[str, Any]:
+    """`state`: one or more, with commas between. `before`: the `next` of the page before."""
+    rules.require(request.actor, "runs.view")
+    rows = _in_states(rules.visible(request.actor, Run, "runs.view"), state)
+    found = list(_before(rows, before).select_related("agent", "owner").order_by("-created_at", "-pk")[: limit + 1])
+    more = len(found) > limit
+    return {"runs": _told(found[:limit]), "next": _place(found[limit - 1]) if more else None}
+
+
+@router.get("/runs/{run_id}", response=Any, summary="Ask a run how it stands")
+def run(request: HttpRequest, run_id: str) -> dict[str, Any]:
+    """State, what it waits for, summary, budgets, head of the log and ending."""
+    return _one(request.actor, run_id)
+
+
+# events ---------------------------------------------------------------------------------------------------------------------------
+
+
+@router.post("/runs/{run_id}/events", response={200: Any, 201: Any}, summary="Tell what happened")
+def tell(request: HttpRequest, run_id: str, events: Annotated[OneOrMany, Body()]) -> Status:
+    """One event or a list of up to 1000, all or none. Each is answered with its seq; a duplicate with the seq it has."""
+    run = rules.get(request.actor, Run, run_id, "runs.write")
+    given = events if isinstance(events, list) else [events]
+    accepted = intake.accept(run, [_as_told(event) for event in given], by=request.actor)
+    body = {"accepted": [{"id": one.id, "seq": one.seq, "duplicate": one.duplicate} for one in accepted]}
+    return Status(200 if all(one.duplicate for one in accepted) else 201, body)
+
+
+@router.get("/runs/{run_id}/events", response=Any, auth=known_for_awhile, summary="Read the log from a cursor")
+async def events(
+    request: HttpRequest,
+    run_id: str,
+    after: Cursor = 0,
+    limit: Annotated[int, Query(ge=1, le=stream.MAX_PAGE)] = stream.MAX_PAGE,
+    types: str = "",
+    wait: Wait = 0,
+) -> HttpResponse:
+    """Events with seq > `after`. Go on from `cursor`. With `wait`, an empty page is held back until something comes."""
+    until = time.monotonic() + wait
+    actor, run, page = await hub.in_thread(_page)(request, run_id, after, limit, _types(types))
+    while not page.seqs and not page.ended and time.monotonic() < until:
+        if await hub.grown(run.pk, beyond=page.head, actor=actor, seconds=until - time.monotonic()):
+            actor, run, page = await hub.in_thread(_page)(request, run_id, page.head, limit, _types(types))
+    return _as_page(page)
+
+
+@router.post("/runs/{run_id}/artifacts", response={200: Any, 201: Any}, summary="Keep an artifact")
+def keep(
+    request: HttpRequest,
+    run_id: str,
+    name: Annotated[str, Query(max_length=120)],
+    idempotency_key: EventKey,
+    label: Annotated[Label, Query()] = "internal",
+    outside: bool = False,
+) -> Status:
+    """The body is the content, of up to 12 MiB, and Content-Type its media type. It stands in the log as artifact.created."""
+    run = rules.get(request.actor, Run, run_id, "runs.write")
+    content = Text(request.body, label=label, media_type=request.content_type or "application/octet-stream")
+    told = Told(idempotency_key, "artifact.created", {"name": name, "outside": outside}, {"content": content})
+    [accepted] = intake.accept(run, [told], by=request.actor)
+    return Status(200 if accepted.duplicate else 201, {"id": accepted.id, "seq": accepted.seq, "duplicate": accepted.duplicate})
+
+
+@router.get("/runs/{run_id}/artifacts", response=Any, summary="List artifacts")
+def artifacts(request: HttpRequest, run_id: str) -> dict[str, Any]:
+    """Each with the event that made it."""
+    run = rules.get(request.actor, Run, run_id, "artifacts.view")
+    made = Event.objects.filter(run_id=run.pk, artifact__isnull=False).select_related("artifact__payload").order_by("seq")
+    return {"artifacts": [_artifact(event) for event in made.defer("body", "artifact__payload__content", "artifact__payload__rendition")]}
+
+
+# steering -------------------------------------------------------------------------------------------------------------------------
+
+
+@router.post("/runs/{run_id}/signals", response=Any, summary="Ask a run to change course")
+def signal(request: HttpRequest, run_id: str, body: SignalIn, idempotency_key: Key) -> dict[str, Any]:
+    """What became of it stands in `status` (accepted, delivered, applied, refused) and `reason`; `ending` says which ending won."""
+    run = rules.get(request.actor, Run, run_id, "runs.steer")
+    sent = signals.send(run, kind=body.kind, key=idempotency_key, by=request.actor, note=body.note)
+    told = {"id": sent.pk, "kind": sent.kind, "status": sent.status, "reason": sent.reason or None}
+    return told | {"created_at": sent.created_at, "settled_at": sent.settled_at, "ending": signals.ending_of(run.pk)}
+
+
+@router.post("/runs/{run_id}/ending", response=Any, summary="End a run that an agent outside worked on")
+def end(request: HttpRequest, run_id: str, body: EndingIn) -> dict[str, Any]:
+    """Success is a claim that cites the log. The same outcome again is answered with the ending that stands."""
+    run = rules.get(request.actor, Run, run_id, "runs.write")
+    report = Report(**body.report.model_dump()) if body.report else None
+    return {"ending": endings.end(run, body.outcome, by=request.actor, report=report, detail=body.detail)}
+
+
+# what they need -------------------------------------------------------------------------------------------------------------------
+
+
+def _agent(actor: Actor, name: str | None) -> Agent:
+    """The agent that will work: the one that asks, or the one a person names."""
+    workspace_id = rules.require(actor, "runs.start")
+    agents = Agent.objects.select_related("owner").filter(workspace_id=workspace_id)
+    if actor.kind == "agent":
+        if name not in (None, actor.name):
+            raise Forbidden("An agent starts its own runs only.")
+        return agents.get(pk=actor.id)
+    found = agents.filter(name=name).first() if name else None
+    if found is None:
+        raise BadInput("`agent` names one of the workspace's agents.", known=sorted(agents.values_list("name", flat=True)))
+    return found
+
+
+def _one(actor: Actor, run_id: str | UUID) -> dict[str, Any]:
+    return _told([rules.get(actor, Run, run_id, "runs.view", related=("agent", "owner"))])[0]
+
+
+def _told(found: Sequence[Run]) -> list[dict[str, Any]]:
+    texts = vault.shown(pk for run in found for pk in (run.title_id, run.summary_id) if pk)
+    return [_as_run(run, texts) for run in found]
+
+
+def _as_run(run: Run, texts: dict[UUID, vault.Shown]) -> dict[str, Any]:
+    path = f"/api/v1/runs/{run.pk}"
+    return {
+        "id": run.pk,
+        "ref": run.ref,
+        "title": _words(texts.get(run.title_id)),
+        "agent": {"id": run.agent_id, "name": run.agent.name, "version": run.agent_version},
+        "owner": {"id": run.owner_id, "name": run.owner.name},
+        "workflow": {"name": run.workflow, "version": run.workflow_version} if run.workflow else None,
+        "scope": run.scope,
+        "state": run.state,
+        "state_since": run.state_since,
+        "waiting": run.waiting or None,
+        "summary": _words(texts.get(run.summary_id)) if run.summary_id else None,
+        "budgets": run.budgets,
+        "used": {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms},
+        "head": run.seq,
+        "created_at": run.created_at,
+        "ending": {"state": run.state, "seq": run.seq, "at": run.ended_at} if lifecycle.ended(run.state) else None,
+        "links": {
+            "page": reverse("runs:run", args=[run.pk]),
+            "events": f"{path}/events",
+            "stream": f"{path}/stream",
+            "socket": f"/ws/runs/{run.pk}",
+        },
+    }
+
+
+def _words(shown: vault.Shown | None) -> str:
+    return plain(shown.text) if shown else ""
+
+
+def _in_states(rows: QuerySet[Run], given: str) -> QuerySet[Run]:
+    states = [state for state in given.split(",") if state]
+    if unknown := [state for state in states if state not in set(State)]:
+        raise BadInput(f"“{unknown[0][:40]}” is not a state.", states=[state.value for state in State])
+    return rows.filter(state__in=states) if states else rows
+
+
+def _before(rows: QuerySet[Run], place: str) -> QuerySet[Run]:
+    if not place:
+        return rows
+    try:
+        at, pk = base64.urlsafe_b64decode(place.encode()).decode().split("_")
+        when, last = datetime.fromisoformat(at), UUID(pk)
+    except (ValueError, binascii.Error):
+        raise BadCursor("`before` is the `next` of an earlier page, unchanged.") from None
+    return rows.filter(Q(created_at__lt=when) | Q(created_at=when, pk__lt=last))
+
+
+def _place(run: Run) -> str:
+    """Where a page of the list ends. Opaque, and stays right while new runs come."""
+    return base64.urlsafe_b64encode(f"{run.created_at.isoformat()}_{run.pk}".encode()).decode()
+
+
+def _types(given: str) -> list[str]:
+    types = [each for each in given.split(",") if each]
+    if unknown := [each for each in types if each not in TYPES]:
+        raise UnknownEventType(f"“{unknown[0][:60]}” is not an event type.", types=sorted(TYPES))
+    return types
+
+
+def _page(request: HttpRequest, run_id: str, after: int, limit: int, types: Iterable[str]) -> tuple[Actor, Run, Page]:
+    """A page of the log, if whoever asks may read it now."""
+    actor = afresh(request)
+    run = rules.get(actor, Run, run_id, "runs.events")
+    return actor, run, stream.read(run.pk, after=after, limit=limit, types=types)
+
+
+def _as_page(page: Page) -> HttpResponse:
+    """The stored lines, spliced."""
+    where = orjson.dumps({"cursor": page.cursor, "head": page.head, "ended": page.ended and page.cursor == page.head})
+    return HttpResponse(b'{"events":[%b],%b' % (b",".join(page.lines), where[1:]), content_type="application/json")
+
+
+def _as_told(event: EventIn) -> Told:
+    texts = {role: Text(given) if isinstance(given, str) else _as_text(role, given) for role, given in event.texts.items()}
+    return Told(event.id, event.type, event.data, texts, event.at, event.caused_by)
+
+
+def _as_text(role: str, given: TextIn) -> Text:
+    if (given.text is None) == (given.base64 is None):
+        raise BadInput(f"“{role[:40]}” has either text or base64.")
+    if given.text is not None:
+        return Text(given.text, label=given.label, media_type=given.media_type)
+    try:
+        content = base64.b64decode(re.sub(r"\s", "", given.base64 or ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadInput(f"“{role[:40]}” is not base64.") from None
+    return Text(content, label=given.label, media_type=given.media_type)
+
+
+def _artifact(event: Event) -> dict[str, Any]:
+    made, payload = event.artifact, event.artifact.payload
+    kept = {"label": payload.label, "media_type": payload.media_type, "size": payload.size, "commitment": payload.commitment}
+    return {"id": made.pk, "name": made.name, "version": made.version, "seq": event.seq, "erased_at": payload.erased_at, **kept}
