@@ -18,6 +18,7 @@ from runs import log
 from runs.engine import gates
 from runs.engine.gates import Answer, Proposal, Redemption, Refused
 from runs.engine.tools import TOOLS, Tool
+from runs.errors import InFlight
 from runs.log import Held
 from runs.models import Event
 from runs.vocabulary import ActionDelivered, ActionProposed
@@ -86,7 +87,16 @@ class ApprovalGate:
 
 
 def register() -> None:
+    """At start-up: from now on effects pass here, and a run does not end with one in flight."""
     gates.register(ApprovalGate())
+    if refuse_ending not in log.ending_guards:
+        log.ending_guards.append(refuse_ending)
+
+
+def refuse_ending(held: Held) -> None:
+    """A run can't end while an action is redeemed and its outcome is not known."""
+    if execution.in_flight(held.row.pk):
+        raise InFlight
 
 
 def taint_of(run_id: UUID, tool: Tool) -> Taint:

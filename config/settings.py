@@ -227,6 +227,11 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 6 * 3600,  # seconds; a short one runs live tasks twice, and recovery is by lease and sweep anyway
     "socket_connect_timeout": 2,
+    # a call for a worker that can't be sent is dropped at once, for the sweep finds the run; the default keeps the caller for six seconds
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
     "global_keyprefix": "handrail:",
 }
 CELERY_ACCEPT_CONTENT = ["json"]

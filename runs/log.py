@@ -8,7 +8,7 @@ One transaction holds the run's row lock, checks the fencing token, appends, mov
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,6 +32,10 @@ from runs.vocabulary import Data
 
 ENGINE = SYSTEM
 MAX_BODY = 64 * 1024
+
+
+# asked before a run ends; each raises if something of it is still open (approvals: an effect without a known outcome)
+ending_guards: list[Callable[["Held"], None]] = []
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,9 @@ class Held:
             if self.row.ended_at is not None:
                 raise RunEnded(f"The run ended as {self.row.state}.", state=self.row.state)
             raise IllegalTransition(f"A run that is {self.row.state} can't become {to.value}.", state=self.row.state)
+        if lifecycle.ended(to):
+            for guard in ending_guards:
+                guard(self)
         now = clock.now()
         seq = self.append(data, actor=actor, **more)
         self.change(state=to.value, state_since=now, waiting=waiting or {}, wake_at=None)

@@ -17,7 +17,8 @@ MAX_BYTES = 12 * 1024 * 1024
 MAX_TEXT = 100_000  # characters kept of the body
 MAX_HEADER = 8_000  # characters looked at of one header
 _MAX_HEADERS = 256 * 1024  # bytes of the header block
-_MAX_NESTING = 60  # mentions of a container type: beyond it the parser would compare each line with each boundary
+_MAX_NESTING = 60  # mentions of a container type: the parser recurses on each
+_MAX_COMPARISONS = 5_000_000  # it also compares each line with each open boundary
 _MAX_LINES = 400_000  # 12 MB of base64 has 166,000
 _MAX_DEPTH = 20
 _MAX_ATTACHMENTS = 100
@@ -75,8 +76,8 @@ def clean_text(text: str) -> str:
 
 
 def _message(raw: bytes) -> Message:
-    tangled = raw.count(b"\n") > _MAX_LINES or len(re.findall(rb"(?i)multipart/|message/", raw)) > _MAX_NESTING
-    if not tangled:
+    lines, containers = raw.count(b"\n"), len(re.findall(rb"(?i)multipart/|message/", raw))
+    if lines <= _MAX_LINES and containers <= _MAX_NESTING and lines * containers <= _MAX_COMPARISONS:
         try:
             return BytesParser().parsebytes(raw)
         except Exception:  # noqa: S110  the parser's failures on hostile bytes are of any kind; the plain reading follows

@@ -22,8 +22,8 @@ REPLIES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
             (
                 "Thank you for writing in. You are right: invoice {invoice} over {amount} was paid {count}.",
                 "{payments}",
-                "We will refund the {surplus} that were paid too much, the way they were paid. You should have them within 5 working days"
-                " and don’t need to do anything.",
+                "We will refund the extra {surplus} the way it was paid. It should reach you within 5 working days; you don’t need to do"
+                " anything.",
                 "The payment record is attached, so that your accounts team can file it.",
             ),
         ),

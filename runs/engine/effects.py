@@ -53,7 +53,7 @@ class Performance:
 
 @contextmanager
 def hold(lease: Claim, *, settling: bool = False) -> Iterator[Held]:
-    """The run's lock under this worker's token. Interrupted if the run is no longer running; `settling` may finish while it is cancelled."""
+    """The run's lock under this worker's token. Interrupted if it no longer runs; `settling` may finish while it is being cancelled."""
     with log.holding(lease.run_id, token=lease.token) as run:
         allowed = (State.RUNNING, State.CANCELLING) if settling else (State.RUNNING,)
         if run.row.state not in allowed:

@@ -10,7 +10,7 @@ from access.rules import Actor
 from artifacts import vault
 from config import clock
 from runs import log
-from runs.engine import effects, lease
+from runs.engine import effects, gates, lease
 from runs.engine.journal import Journal
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Interrupted, Parked, Waits
@@ -18,8 +18,8 @@ from runs.engine.workflow import WORKFLOWS, Channel
 from runs.errors import RunEnded, StaleToken
 from runs.lifecycle import State
 from runs.log import Text
-from runs.models import Run
-from runs.vocabulary import RunParked, RunSucceeded
+from runs.models import JournalEntry, Run
+from runs.vocabulary import RunParked, RunQueued, RunSucceeded
 
 logger = logging.getLogger(__name__)
 
@@ -68,18 +68,18 @@ def _call_workflow(run: Run, held: Claim) -> None:
 
 
 def _wait(held: Claim, outcome: Waits) -> str:
-    """The guard against a lost answer: whoever settled it before this commit has queued nothing, so look once more under the lock."""
-    from runs.engine import gates
-
+    """Let go of the run until what it waits for comes, or until its timer."""
     waiting = outcome.waiting
+    wake_at = clock.now() + timedelta(seconds=outcome.wake_in) if outcome.wake_in is not None else None
     with log.holding(held.run_id, token=held.token) as run:
-        wake_at = clock.now() + timedelta(seconds=outcome.wake_in) if outcome.wake_in is not None else None
         if run.row.state == State.CANCELLING:
             run.change(wake_at=wake_at)
             return "cancelling"
-        answered = waiting.on == "decision" and not isinstance(gates.current().answer(waiting.action), gates.Waiting)
         run.move(State.WAITING, waiting, waiting=waiting.model_dump(mode="json", exclude_none=True))
-        run.change(wake_at=clock.now() if answered else wake_at)
+        run.change(wake_at=wake_at)
+        # whoever decided while this worker was still on its way here found no waiting run to queue
+        if waiting.on == "decision" and not isinstance(gates.current().answer(waiting.action), gates.Waiting):
+            run.move(State.QUEUED, RunQueued(reason="decision"))
     return "waiting"
 
 
@@ -91,9 +91,8 @@ def _park(held: Claim, outcome: Parked) -> str:
 
 
 def _succeed(held: Claim) -> str:
-    from runs.models import JournalEntry
-
     report = JournalEntry.objects.filter(run_id=held.run_id, kind="report").order_by("-position").first()
     with log.holding(held.run_id, token=held.token) as run:
+        gates.current().withdraw_open(run, reason="ended")
         run.move(State.SUCCEEDED, RunSucceeded(report=report.seq if report else None))
     return "succeeded"

@@ -1,0 +1,58 @@
+"""`manage.py triage FILE`: start a run of a workflow that takes messages, from an .eml file."""
+
+import hashlib
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.urls import reverse
+
+from access.errors import Refusal
+from access.models import Agent
+from access.rules import Actor
+from runs import starting
+
+
+class Command(BaseCommand):
+    help = "Start a triage run from a message file. The same file again gives the run that it started."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--workflow", default="support-triage")
+        parser.add_argument("--workspace", help="its slug; needed if there are several")
+        parser.add_argument("--again", action="store_true", help="start another run for a file that has one")
+
+    def handle(self, *, file: Path, workflow: str, workspace: str | None, again: bool, **_: Any) -> None:
+        try:
+            message = file.read_bytes()
+        except OSError as error:
+            raise CommandError(f"{file} can't be read: {error.strerror}. Nothing was started.") from error
+        agents = Agent.objects.select_related("owner").filter(name=workflow)
+        agents = agents.filter(workspace__slug=workspace) if workspace else agents
+        if agents.count() != 1:
+            raise CommandError(f"There are {agents.count()} agents called {workflow}. Name the workspace with --workspace.")
+        try:
+            run = start(agents.get(), workflow, message, again)
+        except Refusal as error:
+            raise CommandError(f"{error.title} {error.detail} {error.what_next}") from error
+        self.stdout.write(f"{run.ref}  {settings.HANDRAIL_URL}{reverse('runs:run', args=[run.pk])}")
+
+
+def start(agent: Agent, workflow: str, message: bytes, again: bool) -> Any:
+    """File the message, and start a run for it under a key made of its bytes."""
+    digest = hashlib.sha256(message).hexdigest()
+    nth = agent.runs.filter(start_key__startswith=digest).count() + 1 if again else 1
+    key = digest if nth == 1 else f"{digest}-{nth}"
+    taken = starting.intake(workflow, message, f"message-{digest}")
+    return starting.start(
+        agent=agent,
+        owner=agent.owner,
+        by=Actor("human", str(agent.owner_id), agent.owner.name),
+        title=taken.title,
+        workflow=workflow,
+        arguments=taken.arguments,
+        scope=taken.scope,
+        key=key,
+    )

@@ -1,0 +1,108 @@
+"""Small workflows and tools whose outside world is a list, for tests of the engine in one process."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from runs.engine.models import script
+from runs.engine.retry import Retry
+from runs.engine.tools import Absent, AnswerLost, Arguments, Call, Declined, Found, Unavailable, Unsure, tool
+from runs.engine.workflow import Channel, workflow
+
+
+@dataclass
+class World:
+    """What happened outside, in order; and what goes wrong next."""
+
+    done: list[tuple[str, str, Any]] = field(default_factory=list)
+    reads: int = 0
+    faults: list[Exception] = field(default_factory=list)
+    drop_answer: bool = False
+    blind: bool = False  # look-ups tell nothing
+
+    def fail_next(self, *errors: Exception) -> None:
+        self.faults.extend(errors)
+
+
+world = World()
+
+
+def reset() -> World:
+    world.__init__()
+    return world
+
+
+@tool(effect="read", title="Look", retry=Retry(attempts=3, first=0), touches=lambda a: {"thing": [a["thing"]]})
+def look(call: Call, thing: str) -> dict[str, Any]:
+    world.reads += 1
+    if world.faults:
+        raise world.faults.pop(0)
+    return {"thing": thing, "looks": world.reads}
+
+
+def find(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
+    if world.blind:
+        return Unsure("blind")
+    return next((Found({"said": text}) for key, _, text in world.done if key == call.key), Absent())
+
+
+@tool(
+    effect="send", title="Say it", lookup=find, recipients=lambda a: a["to"], sends_out=True, deadline=2, retry=Retry(attempts=3, first=0)
+)
+def say(call: Call, to: list[str], text: str) -> dict[str, Any]:
+    if world.faults:
+        raise world.faults.pop(0)
+    call.last_check()
+    world.done.append((call.key, "say", text))
+    if world.drop_answer:
+        world.drop_answer = False
+        raise AnswerLost("dropped")
+    return {"said": text}
+
+
+@tool(effect="write", title="Note it", honours_key=True, lookup=find)
+def note_it(call: Call, text: str) -> dict[str, Any]:
+    if world.faults:
+        raise world.faults.pop(0)
+    if not any(key == call.key for key, _, _ in world.done):
+        world.done.append((call.key, "note", text))
+    return {"noted": text}
+
+
+@tool(effect="write", title="Forbidden")
+def never_registered(call: Call, text: str) -> None:
+    world.done.append((call.key, "never", text))
+
+
+@script("phrase", version="1", title="Phrase it")
+def phrase(*, thing: str) -> dict[str, Any]:
+    return {"text": f"There is {thing}."}
+
+
+@workflow("test-talk", version=1, title="Talk", plan=("Look", "Phrase it", "Get approval", "Note it", "Say it"))
+def talk(run: Channel, thing: str) -> None:
+    run.plan("Look", "Phrase it", "Get approval", "Note it", "Say it")
+    seen = run.step(look, thing)
+    phrased = run.ask_model("phrase", thing=seen.thing)
+    kept = run.artifact("text.txt", phrased.text)
+    answer = run.propose(say, to=["a@example.org"], text=phrased.text, reason="Somebody asked.")
+    if not answer.approved:
+        run.report("Not said", body=getattr(answer, "reason", ""), cites=[answer])
+        return
+    run.step(note_it, phrased.text)
+    run.perform(answer)
+    run.report("Said", cites=[answer, kept])
+
+
+@workflow("test-unregistered", version=1)
+def unregistered(run: Channel) -> None:
+    run.plan("Forbidden")
+    run.step(never_registered, "x")
+
+
+@workflow("test-raises", version=1)
+def raises(run: Channel) -> None:
+    run.plan("Look")
+    raise RuntimeError("a secret in an exception: sk-live-1234567890abcdef")
+
+
+__all__ = ["AnswerLost", "Declined", "Unavailable", "reset", "world"]
