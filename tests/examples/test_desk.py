@@ -192,6 +192,28 @@ def test_a_stop_is_prompt_even_with_open_connections(world):
     assert time.monotonic() - started < 3
 
 
+def test_a_crowd_that_says_nothing_stops_neither_the_desk_nor_its_stop(world):
+    crowd = [socket.create_connection(("127.0.0.1", world.http_port)) for _ in range(80)]
+    assert raw_exchange(world, b"GET /health HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 503 ")
+    for connection in crowd:
+        connection.close()
+    assert _eventually(lambda: raw_exchange(world, b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 200 "))
+    crowd = [socket.create_connection(("127.0.0.1", world.http_port)) for _ in range(80)]
+    started = time.monotonic()
+    assert world.stop() == ""
+    assert time.monotonic() - started < 5
+    for connection in crowd:
+        connection.close()
+
+
+def _eventually(holds, seconds: float = 10) -> bool:
+    until = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > until:
+            return False
+    return True
+
+
 @pytest.mark.parametrize("option", ["--http-port", "--smtp-port"])
 def test_a_busy_port_gives_one_clear_line(world, tmp_path, option):
     ports = {"--http-port": "0", "--smtp-port": "0", option: str(world.http_port)}

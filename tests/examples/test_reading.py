@@ -202,9 +202,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_message_is_read_quickly_and_bounded(raw):
-    started = time.monotonic()
+    started = time.process_time()
     ticket = read(raw)
-    assert time.monotonic() - started < 8  # each takes well under 2 s on an idle core; quadratic reading would take minutes
+    assert time.process_time() - started < 8  # each takes well under 2 s on an idle core; quadratic reading would take minutes
     assert ticket.sender_address == "marta@brightwater.example"
     assert len(ticket.text) <= MAX_TEXT
 

@@ -69,9 +69,9 @@ class Store:
             yield self._db
 
     def close(self) -> None:
-        """Wait for the transaction under way, then close the file."""
-        with self._lock:
-            self._db.close()
+        """Wait for the transaction under way, then close the file. A request that comes later waits until the process is gone."""
+        self._lock.acquire()  # never given back
+        self._db.close()
 
 
 def now() -> str:

@@ -1,5 +1,6 @@
 """The HTTP side: sockets, limits and time-outs, around a function from Request to Answer."""
 
+import contextlib
 import io
 import json
 import socket
@@ -81,8 +82,12 @@ class Server(ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        self._places.acquire()  # the queue of the socket waits; each place is free again within the patience
-        super().process_request(request, client_address)
+        if self._places.acquire(timeout=0.1):  # no longer: the next in the queue, and a stop, wait for this
+            super().process_request(request, client_address)
+            return
+        with contextlib.suppress(OSError):
+            request.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
