@@ -16,7 +16,8 @@ def test_each_vendored_script_is_as_published_and_has_its_licence():
 
 
 def test_every_script_that_a_page_names_is_there_and_every_script_is_named():
-    named = set(re.findall(r"static '([^']+\.js)'", (ROOT / "templates" / "_scripts.html").read_text()))
+    pages = (ROOT / "templates").rglob("*.html")
+    named = {name for page in pages for name in re.findall(r"""static ['"]([^'"]+\.js)['"]""", page.read_text())}
     there = {str(file.relative_to(ROOT / "static")) for file in (ROOT / "static").rglob("*.js")}
     assert named == there
 
