@@ -13,10 +13,11 @@ from approvals.canonical import CanonicalAction
 from approvals.models import Decision, Grant, Policy, ProposedAction
 from approvals.policy import Judgement, Taint
 from artifacts import vault
+from artifacts.models import Payload
 from config import clock
 from runs import log
 from runs.engine import gates
-from runs.engine.gates import Answer, Proposal, Redemption, Refused
+from runs.engine.gates import Answer, Attached, Proposal, Redemption, Refused
 from runs.engine.tools import TOOLS, Tool
 from runs.errors import InFlight
 from runs.log import Held
@@ -59,6 +60,15 @@ class ApprovalGate:
                 return gates.Expired(*told)
             case _:
                 return gates.Withdrawn(*told)
+
+    def proposed(self, action_id: UUID) -> Proposal:
+        """What was proposed, to propose it anew."""
+        action = ProposedAction.objects.select_related("reason__key").get(pk=action_id)
+        what = exact.read(action)
+        payloads = {str(payload.pk): payload for payload in Payload.objects.select_related("key").filter(pk__in=action.attachments)}
+        files = [Attached(a.name, a.media_type, payloads[pk]) for a, pk in zip(what.attachments, action.attachments, strict=True)]
+        reason = vault.open_bytes(action.reason).decode() if action.reason else ""
+        return Proposal(TOOLS[action.tool], what.arguments, action.step, what.nonce, files, reason)
 
     def deliver(self, held: Held, action_id: UUID) -> None:
         if Grant.objects.filter(action_id=action_id, delivered_at=None, voided_at=None).update(delivered_at=clock.now()):

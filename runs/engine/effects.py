@@ -71,8 +71,14 @@ def check_scope(run: Held, tool: Tool, arguments: Mapping[str, Any], step: str) 
             )
 
 
-def perform(lease: Claim, journal: Journal, agent: Actor, step: str, action_id: UUID, plan_step: int | None, plan_length: int) -> Any:
-    """Run an approved action, once. Gives what the tool returned, also when an earlier worker or a look-up settled it."""
+def perform(
+    lease: Claim, journal: Journal, agent: Actor, step: str, action_id: UUID, plan_step: int | None, plan_length: int
+) -> dict[str, Any]:
+    """Run an approved action, once.
+
+    Gives {"happened": True, "result": what the tool returned}, also when an earlier worker, a look-up or a person settled it; or
+    {"happened": False, "result": None} when a person said that it did not happen.
+    """
     points.reached("approved")
     with hold(lease) as run:
         entry = journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
@@ -176,6 +182,7 @@ def _ask_a_person(p: Performance) -> Any:
 
 def _settle(p: Performance, result: Any, *, found: bool, ms: int) -> Any:
     """Receipt, events and journal in one transaction: from here on it is never done again."""
+    outcome = {"happened": True, "result": result}
     with hold(p.lease, settling=True) as run:
         if not found:
             texts = {"result": Text(orjson.dumps(result), p.tool.label, "application/json")}
@@ -191,23 +198,23 @@ def _settle(p: Performance, result: Any, *, found: bool, ms: int) -> Any:
         )
         texts = {"subject": Text(subject(p.redemption.arguments) if subject else p.tool.title, p.tool.label)}
         seq = run.append(effect, actor=log.ENGINE, texts=texts)
-        p.journal.end(run, p.entry, result, label=p.tool.label, seq=seq)
+        p.journal.end(run, p.entry, outcome, label=p.tool.label, seq=seq)
         run.change(working_ms=run.row.working_ms + ms)
         _completed(run, p.agent, p.entry.step, p.plan_step, ms, p.plan_length)
         ended = _finish_if_cancelling(run)
     if ended:
         raise Interrupted("cancelled")
-    return result
+    return outcome
 
 
 def _spent(lease: Claim, journal: Journal, agent: Actor, entry: JournalEntry, spent: Spent, plan_step: int | None, plan_length: int) -> Any:
     """A person said what happened while no worker was there."""
-    if spent.outcome != "executed":
-        raise Parked("refused", step=entry.step, detail="It did not happen, and its approval is spent.")
+    outcome = {"happened": spent.outcome == "executed", "result": spent.result if spent.outcome == "executed" else None}
     with hold(lease) as run:
-        journal.end(run, entry, spent.result, label="internal", seq=spent.seq)
-        _completed(run, agent, entry.step, plan_step, 0, plan_length)
-    return spent.result
+        journal.end(run, entry, outcome, label="personal", seq=spent.seq)
+        if outcome["happened"]:
+            _completed(run, agent, entry.step, plan_step, 0, plan_length)
+    return outcome
 
 
 def _completed(run: Held, agent: Actor, step: str, plan_step: int | None, ms: int, plan_length: int) -> None:

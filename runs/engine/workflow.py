@@ -190,25 +190,40 @@ class Channel:
         arguments = self._checked(tool, args, kwargs)
         if tool.effect == "read":
             return self._read(tool, arguments)
-        answer = self._propose(tool, arguments, attachments=(), reason="", plan_title=tool.title)
+        answer = self._propose(tool, arguments, files=(), reason="", plan_title=tool.title)
         if not isinstance(answer, Approved):
             raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
         return self.perform(answer)
 
     def propose(self, tool: Tool, *args: Any, attachments: Sequence[Kept] = (), reason: str = "", **kwargs: Any) -> Answer:
         """Propose an exact action and wait for what becomes of it: Approved, Rejected (with the reason), Expired or Withdrawn."""
-        return self._propose(tool, self._checked(tool, args, kwargs), attachments=attachments, reason=reason, plan_title=APPROVAL)
+        made = Artifact.objects.select_related("payload__key").in_bulk([kept.id for kept in attachments])
+        files = [Attached(kept.name, kept.media_type, made[kept.id].payload) for kept in attachments]
+        return self._propose(tool, self._checked(tool, args, kwargs), files=files, reason=reason, plan_title=APPROVAL)
 
     def perform(self, answer: Answer) -> Any:
-        """Run an approved action, the grant, once. Gives what the tool returned."""
+        """Run an approved action, the grant, once. Gives what the tool returned.
+
+        If a person says that it did not happen, its approval is spent: the same is proposed anew, and people decide again.
+        """
         if not isinstance(answer, Approved):
             raise Parked("refused", step=None, detail="An action that is not approved can't be performed.")
+        outcome = self._perform(answer)
+        while not outcome["happened"]:
+            again = gates.current().proposed(answer.action_id)
+            answer = self._propose(again.tool, dict(again.arguments), files=again.attachments, reason=again.reason, plan_title=APPROVAL)
+            if not isinstance(answer, Approved):
+                raise Parked("refused", step=None, detail=f"{again.tool.title}: proposed anew, and {type(answer).__name__.lower()}.")
+            outcome = self._perform(answer)
+        return _wrap(outcome["result"])
+
+    def _perform(self, answer: Approved) -> dict[str, Any]:
         step = self._journal.next_step("perform")
         entry = self._journal.find(step)
         if entry is not None and entry.state == "done":
-            return _read_back(entry)
+            return result_of(entry)
         plan_step = self._plan_step(TOOLS[answer.tool].title)
-        return _wrap(effects.perform(self._lease, self._journal, self._agent, step, answer.action_id, plan_step, len(self._plan)))
+        return effects.perform(self._lease, self._journal, self._agent, step, answer.action_id, plan_step, len(self._plan))
 
     def ask_model(self, prompt: str, **variables: Any) -> Any:
         """Have a model answer a named prompt. The answer is recorded; a replay gives the same one."""
@@ -304,12 +319,12 @@ class Channel:
             raise Waits(RunWaiting(on="retry"), wake_in=verdict.wait)
         raise Parked("retries_exhausted", step=step, detail=f"{tool.title}: {error}")
 
-    def _propose(self, tool: Tool, arguments: dict[str, Any], *, attachments: Sequence[Kept], reason: str, plan_title: str) -> Answer:
+    def _propose(self, tool: Tool, arguments: dict[str, Any], *, files: Sequence[Attached], reason: str, plan_title: str) -> Answer:
         step = self._journal.next_step(f"propose.{tool.name}")
         entry = self._journal.find(step)
         nonce = str(uuid5(self.id, step))
         complete = tool.prepare(arguments, nonce) if tool.prepare else arguments
-        given = [tool.name, complete, [str(kept.id) for kept in attachments]]
+        given = [tool.name, complete, [str(file.payload.pk) for file in files]]
         if entry is not None and entry.input_digest != digest(given):
             raise Parked(
                 "code_changed",
@@ -319,31 +334,21 @@ class Channel:
         if entry is not None and entry.state == "done":
             return _answer_of(entry)
         if entry is None or entry.action_id is None:
-            entry = self._put_up(tool, complete, attachments, reason, step, nonce, given, plan_title)
+            entry = self._put_up(Proposal(tool, complete, step, nonce, files, reason), given, plan_title)
         return self._answered(entry, step, plan_title)
 
-    def _put_up(
-        self,
-        tool: Tool,
-        arguments: dict[str, Any],
-        attachments: Sequence[Kept],
-        reason: str,
-        step: str,
-        nonce: str,
-        given: Any,
-        plan_title: str,
-    ) -> JournalEntry:
-        files = [Attached(k.name, k.media_type, Artifact.objects.select_related("payload__key").get(pk=k.id).payload) for k in attachments]
-        proposal = Proposal(tool, arguments, step, nonce, files, reason)
+    def _put_up(self, proposal: Proposal, given: Any, plan_title: str) -> JournalEntry:
+        """Make the proposal known, with its journal entry, in one transaction."""
+        tool, step = proposal.tool, proposal.step
         refused: gates.Refused | None = None
         with self._hold() as run:
             entry = self._journal.begin(step, kind="propose", given=given)
-            effects.check_scope(run, tool, arguments, step)
+            effects.check_scope(run, tool, proposal.arguments, step)
             run.append(StepStarted(step=step, kind="propose", plan_step=self._plan_step(plan_title)), actor=self._agent)
             answer = gates.current().propose(run, proposal)
             if isinstance(answer, gates.Refused):
                 refused = answer
-                texts = {"detail": Text(answer.detail), "arguments": _json_text(arguments, tool.label)}
+                texts = {"detail": Text(answer.detail), "arguments": _json_text(proposal.arguments, tool.label)}
                 run.append(BlockRaised(block=tool.name, reason=answer.reason), actor=log.ENGINE, texts=texts)
             else:
                 entry.action_id = answer.action_id

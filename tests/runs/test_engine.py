@@ -229,6 +229,22 @@ def test_an_outcome_that_nothing_tells_waits_for_a_person(cast, run, outside, mo
     assert [what for _, what, _ in outside.done] == ["note"]
 
 
+def test_what_a_person_says_did_not_happen_is_proposed_anew(cast, run, outside, monkeypatch):
+    action = crash_before_the_send(cast, run, monkeypatch)
+    outside.blind = True
+    for _ in range(4):
+        Run.objects.filter(pk=run.pk, wake_at__isnull=False).update(wake_at=clock.now())
+        sweep.sweep()
+        walk(run)
+    execution.resolve(action, by=person(cast.otto.pk), outcome="did_not_happen", note="Nothing arrived there.")
+    run.refresh_from_db()
+    assert walk(run) == "waiting"
+    second = approve(cast, run)
+    assert second.digest != action.digest
+    assert walk(run) == "succeeded"
+    assert [what for _, what, _ in outside.done] == ["note", "say"]
+
+
 def test_a_late_worker_is_fenced_out(cast, run, outside):
     held = lease.claim(run.pk)
     Lease.objects.filter(run=run).update(until=clock.now() - timedelta(seconds=1))
