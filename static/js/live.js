@@ -3,7 +3,7 @@
 // on every close code, with growing pauses. It tells the page by:
 //   <html data-live="open|connecting|lost|ended">, an event `handrail:live` on document ({state, seq, retryAt}),
 //   [data-live-indicator] (word in [data-live-text], or in itself), [data-live-seq], [data-live-notice] after 3 s.
-// A message is HTML with data-seq on a fragment; one whose seq was drawn before is dropped. [data-live-end] in it says that nothing follows.
+// A message is HTML with data-seq on a fragment; one whose seq was drawn before is dropped, if the URL has a cursor (`after`). [data-live-end] in it says that nothing follows.
 // An empty message or comment is a heartbeat: once one was heard, 45 s of silence count as a lost connection.
 (() => {
   const NOTICE_AFTER = 3000, CONNECT_WITHIN = 10000, SILENCE = 45000, ASLEEP = 150000, STEADY = 5000;
@@ -17,8 +17,8 @@
     constructor(url) {
       super();
       this.url = new URL(url);
-      const after = this.url.searchParams.get("after");
-      this.seq = after === null ? highest(document) : Number(after);
+      this.counts = this.url.searchParams.has("after"); // a stream without a cursor (the inbox: many runs) sends what is true now
+      this.seq = Number(this.url.searchParams.get("after"));
       this.attempt = 0;
       this.state = "connecting";
       this.word = "Connection lost.";
@@ -37,7 +37,7 @@
     open() {
       this.drop();
       this.retryAt = null;
-      if (this.seq > 0 || this.url.searchParams.has("after")) this.url.searchParams.set("after", this.seq);
+      if (this.counts) this.url.searchParams.set("after", this.seq);
       const socket = (this.socket = new WebSocket(this.url));
       this.beats = false;
       this.heardAt = Date.now();
@@ -67,7 +67,7 @@
       }
       const message = document.createElement("template");
       message.innerHTML = html;
-      const seq = highest(message.content);
+      const seq = this.counts ? highest(message.content) : 0;
       if (seq && seq <= this.seq) return;
       if (!this.draw(html)) return this.lost(); // not drawn, so asked for again
       this.seq = Math.max(this.seq, seq);
@@ -167,7 +167,7 @@
   function show() {
     const socket = worst();
     for (const indicator of document.querySelectorAll("[data-live-indicator]")) indicate(indicator, socket);
-    for (const place of document.querySelectorAll("[data-live-seq]")) if (socket) write(place, String(socket.seq));
+    for (const place of document.querySelectorAll("[data-live-seq]")) if (socket?.counts) write(place, String(socket.seq));
     for (const notice of document.querySelectorAll("[data-live-notice]")) note(notice, socket);
   }
 
