@@ -1,2 +1,13 @@
+from django.urls import path
+
+from approvals import views
+
 app_name = "approvals"
-urlpatterns = []
+urlpatterns = [
+    path("inbox", views.inbox_page, name="inbox"),
+    path("actions/<uuid:action_id>", views.action_page, name="action"),
+    path("actions/<uuid:action_id>/decision", views.decision, name="decision"),
+    path("actions/<uuid:action_id>/claim", views.claim, name="claim"),
+    path("actions/<uuid:action_id>/release", views.release, name="release"),
+    path("actions/<uuid:action_id>/attachments/<int:index>", views.attachment, name="attachment"),
+]

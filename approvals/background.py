@@ -1,0 +1,263 @@
+"""What stands in the log around an action: what the run had read before, where it is in its plan, and what became of the action.
+
+Two queries for one action, however long the run. Texts are renditions.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db.models import Q
+
+from approvals.models import ProposedAction
+from artifacts import vault
+from artifacts.vault import Shown
+from runs.engine.tools import TOOLS, Tool
+from runs.lifecycle import State
+from runs.models import Event
+
+EVIDENCE = 8
+QUOTE = 280
+_BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called")
+_PLAN = ("plan.set", "step.started")
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One of the three legs of taint: what shows it, and the events that do."""
+
+    title: str
+    text: str
+    seqs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Something the run had before it proposed. `quote` is the beginning of what it says, as a rendition."""
+
+    seq: int
+    title: str
+    text: str = ""
+    quote: str = ""
+    artifact: str = ""
+    outside: bool = False
+    private: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    text: str
+    state: str
+    current: bool = False
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One thing that happened to the action after it was proposed. `by` is a person's id, or empty."""
+
+    seq: int
+    at: datetime
+    state: str
+    word: str
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Background:
+    evidence: tuple[Evidence, ...]
+    more_evidence: int
+    legs: tuple[Leg, ...]
+    plan: tuple[PlanStep, ...]
+    stages: tuple[Stage, ...]
+    next_step: str = ""  # the plan's step after the one that waits
+    recipients: int = 0
+
+
+@dataclass(frozen=True)
+class _Told:
+    seq: int
+    type: str
+    at: datetime
+    actor: Mapping[str, str]
+    data: Mapping[str, Any]
+    payloads: Mapping[str, str]
+
+
+@dataclass
+class _Sorted:
+    before: list[_Told] = field(default_factory=list)
+    plan: _Told | None = None
+    steps: int = 0
+    recipients: int = 0
+    after: list[_Told] = field(default_factory=list)
+
+
+def around(action: ProposedAction) -> Background:
+    """The background of an action. `action.run` is read for its state."""
+    told = _sort(_events(action), action)
+    evidence = _evidence(told.before)
+    texts = vault.shown(_wanted(told, evidence[-EVIDENCE:]))
+    shown = tuple(_with_text(each, event, texts) for each, event in evidence[-EVIDENCE:])
+    plan = _plan(told, texts, State(action.run.state))
+    return Background(
+        evidence=shown,
+        more_evidence=max(len(evidence) - EVIDENCE, 0),
+        legs=_legs(action, told.before),
+        plan=plan,
+        stages=tuple(_stages(told.after)),
+        next_step=plan[told.steps].text if 0 < told.steps < len(plan) else "",
+        recipients=told.recipients,
+    )
+
+
+def _events(action: ProposedAction) -> Iterable[_Told]:
+    wanted = (
+        Q(type__in=_BEFORE, seq__lt=action.proposed_seq) | Q(type__in=_PLAN) | Q(type__startswith="action.", seq__gte=action.proposed_seq)
+    )
+    rows = Event.objects.filter(wanted, run_month=action.run.month, run_id=action.run_id).order_by("seq")
+    for seq, type_, text, payloads in rows.values_list("seq", "type", "body", "payloads"):
+        body = orjson.loads(text)
+        yield _Told(seq, type_, datetime.fromisoformat(body["at"]), body["actor"], body["data"], payloads)
+
+
+def _sort(events: Iterable[_Told], action: ProposedAction) -> _Sorted:
+    found = _Sorted()
+    for event in events:
+        if event.type == "plan.set":
+            found.plan, found.steps = event, 0
+        elif event.type == "step.started":
+            found.steps = max(found.steps, event.data.get("plan_step") or 0)
+        elif event.type in _BEFORE:
+            found.before.append(event)
+        elif event.data.get("action") == str(action.pk):
+            found.after.append(event)
+            found.recipients = event.data.get("recipients", 0) if event.type == "action.proposed" else found.recipients
+    return found
+
+
+# what the run had read --------------------------------------------------------------------------------------------------------------
+
+
+def _legs(action: ProposedAction, before: list[_Told]) -> tuple[Leg, ...]:
+    """All three legs, or none: two of them are no reason for alarm. The same reckoning as the policy's, with the events that show it."""
+    tool = TOOLS.get(action.tool)
+    used = [(TOOLS[event.data["tool"]], event.seq) for event in before if event.type == "tool.started" and event.data["tool"] in TOOLS]
+    private = _leg("Read private data", [(t, seq) for t, seq in used if t.reads_private])
+    outside = _leg("Read outside text", [(t, seq) for t, seq in used if t.reads_untrusted])
+    if tool is None or not tool.sends_out or not private or not outside:
+        return ()
+    return private, outside, Leg("Sends data out", "")
+
+
+def _leg(title: str, used: list[tuple[Tool, int]]) -> Leg | None:
+    if not used:
+        return None
+    titles = dict.fromkeys(tool.title for tool, _ in used)
+    return Leg(title, ", ".join(titles), tuple(seq for _, seq in used)[:3])
+
+
+def _evidence(before: list[_Told]) -> list[tuple[Evidence, _Told]]:
+    """The newest version of each artifact, and each tool's last answer that no artifact keeps."""
+    artifacts: dict[str, tuple[Evidence, _Told]] = {}
+    answers: dict[str, tuple[Evidence, _Told]] = {}
+    for event in before:
+        if event.type == "artifact.created":
+            artifacts[event.data["name"]] = _artifact(event), event
+        elif event.type == "tool.ended" and event.data["outcome"] == "ok":
+            answers[event.data["tool"]] = _answer(event), event
+        elif event.type == "model.called":
+            answers[event.data["prompt"]] = _drafted(event), event
+    return sorted((*artifacts.values(), *answers.values()), key=lambda pair: pair[0].seq)
+
+
+def _artifact(event: _Told) -> Evidence:
+    name, version = event.data["name"], event.data["version"]
+    title = f"{name}, version {version}" if version > 1 else name
+    return Evidence(event.seq, title, artifact=event.data["artifact"], outside=event.data.get("outside", False), label=event.data["label"])
+
+
+def _answer(event: _Told) -> Evidence:
+    tool = TOOLS.get(event.data["tool"])
+    title = tool.title if tool else event.data["tool"]
+    return Evidence(event.seq, title, outside=bool(tool and tool.reads_untrusted), private=bool(tool and tool.reads_private))
+
+
+def _drafted(event: _Told) -> Evidence:
+    who = f"{event.data['model']}, scripted" if event.data.get("scripted") else event.data["model"]
+    return Evidence(event.seq, "Written by a model", text=f"{who}, prompt {event.data['prompt']} {event.data['prompt_version']}")
+
+
+def _wanted(told: _Sorted, evidence: list[tuple[Evidence, _Told]]) -> list[UUID]:
+    plan = told.plan.payloads.values() if told.plan else ()
+    kept = (event.payloads[role] for _, event in evidence for role in ("content",) if role in event.payloads)
+    return [UUID(pk) for pk in (*plan, *kept)]
+
+
+def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) -> Evidence:
+    shown = texts.get(UUID(event.payloads["content"])) if "content" in event.payloads else None
+    if shown is None or shown.erased_at or not evidence.outside or not shown.media_type.startswith(("text/", "message/")):
+        return evidence
+    return Evidence(**{**evidence.__dict__, "quote": _excerpt(shown)})
+
+
+def _excerpt(shown: Shown) -> str:
+    """The beginning of a text on one line; of a message, what comes after its headers."""
+    text = shown.text.replace("\r\n", "\n")
+    if shown.media_type == "message/rfc822":
+        text = text.partition("\n\n")[2]
+    line = " ".join(text.split())
+    return line if len(line) <= QUOTE else line[:QUOTE].rsplit(" ", 1)[0] + " …"
+
+
+# where the run is -------------------------------------------------------------------------------------------------------------------
+
+
+def _plan(told: _Sorted, texts: Mapping[UUID, Shown], state: State) -> tuple[PlanStep, ...]:
+    if told.plan is None:
+        return ()
+    payloads = told.plan.payloads
+    names = [texts.get(UUID(payloads[role])) if (role := f"step_{i}") in payloads else None for i in range(1, told.plan.data["steps"] + 1)]
+    return tuple(
+        PlanStep(shown.text if shown else "–", _step_state(i, told.steps, state), i == told.steps) for i, shown in enumerate(names, 1)
+    )
+
+
+def _step_state(step: int, current: int, state: State) -> str:
+    if state is State.SUCCEEDED or step < current:
+        return "done"
+    if step > current:
+        return "planned"
+    return state.value
+
+
+# what became of it ------------------------------------------------------------------------------------------------------------------
+
+_STAGES: Mapping[str, tuple[str, str]] = {
+    "action.granted": ("done", "Granted, good for one use"),
+    "action.delivered": ("done", "The answer reached the run"),
+    "action.redeemed": ("done", "Redeemed, its one use"),
+    "action.executed": ("done", "Executed"),
+    "action.verified": ("done", "What ran is what was approved"),
+    "action.unknown": ("waiting", "Outcome unknown"),
+    "action.resolved": ("done", "A person said what happened"),
+    "action.withdrawn": ("cancelled", "Withdrawn"),
+    "action.expired": ("cancelled", "Expired"),
+    "action.superseded": ("cancelled", "Replaced by a newer action"),
+    "action.recalled": ("undone", "Approval recalled"),
+}
+
+
+def _stages(after: list[_Told]) -> Iterable[Stage]:
+    for event in after:
+        by = event.actor["id"] if event.actor["kind"] == "human" else ""
+        if event.type == "action.decided":
+            approved = event.data["verdict"] == "approved"
+            yield Stage(event.seq, event.at, "done" if approved else "cancelled", "Approved" if approved else "Rejected", by)
+        elif event.type == "action.executed" and not event.data.get("ok", True):
+            yield Stage(event.seq, event.at, "failed", "Failed: it did not happen", by)
+        elif event.type in _STAGES:
+            yield Stage(event.seq, event.at, *_STAGES[event.type], by)

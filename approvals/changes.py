@@ -1,0 +1,113 @@
+"""What differs between two actions, argument by argument. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from re import compile as pattern
+from typing import Any, Literal
+
+from approvals import canonical, cards
+from approvals.canonical import ABSENT, CanonicalAction, pointer
+from runs.engine.tools import Tool
+
+Part = tuple[Literal["same", "del", "ins"], str]
+WORDS = pattern(r"\s+|\w+|[^\w\s]")
+ALIGNED = 4000  # words; longer texts are shown whole, before and after
+_HOW: Mapping[str, str] = {
+    "tool": "Tool",
+    "tool_schema": "Schema",
+    "target": "Target",
+    "credential": "Credential",
+    "executor": "Run by",
+    "nonce": "Nonce",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One argument, before and after, each as parts to draw. `changed` is False where both are the same."""
+
+    title: str
+    name: str
+    before: tuple[Part, ...]
+    after: tuple[Part, ...]
+    changed: bool
+
+
+@dataclass(frozen=True)
+class Changes:
+    rows: tuple[Row, ...]
+
+    @property
+    def changed(self) -> int:
+        return sum(row.changed for row in self.rows)
+
+
+def between(old: CanonicalAction, new: CanonicalAction, tool: Tool | None) -> Changes:
+    """Every argument of both actions and how it is run: what changed first, in the order of the new action."""
+    touched = {_top(change.path) for change in canonical.diff(old, new)}
+    titles = tool.arguments.model_json_schema().get("properties", {}) if tool else {}
+    rows = [_row(name, titles, old, new, touched) for name in dict.fromkeys((*new.arguments, *old.arguments))]
+    rows += [_files_row(old, new, touched)] if old.attachments or new.attachments else []
+    rows += [_how_row(name, old, new) for name in _HOW if f"/{name}" in touched]
+    return Changes(tuple(sorted(rows, key=lambda row: not row.changed)))
+
+
+def words(before: str, after: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Two texts as parts: what both have, what only the first has, what only the second has."""
+    old, new = WORDS.findall(before), WORDS.findall(after)
+    if len(old) > ALIGNED or len(new) > ALIGNED:
+        return (("del", before),), (("ins", after),)
+    left: list[Part] = []
+    right: list[Part] = []
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            left.append(("same", "".join(old[a:b])))
+            right.append(("same", "".join(new[c:d])))
+            continue
+        if b > a:
+            left.append(("del", "".join(old[a:b])))
+        if d > c:
+            right.append(("ins", "".join(new[c:d])))
+    return tuple(left), tuple(right)
+
+
+def _top(path: str) -> str:
+    """The argument, or the part beside the arguments, that a path leads into."""
+    parts = path.split("/")
+    return "/".join(parts[:3]) if parts[1] == "arguments" else f"/{parts[1]}"
+
+
+def _row(name: str, titles: Mapping[str, Any], old: CanonicalAction, new: CanonicalAction, touched: set[str]) -> Row:
+    before, after = old.arguments.get(name, ABSENT), new.arguments.get(name, ABSENT)
+    title = str(titles.get(name, {}).get("title") or name)
+    return _compared(title, name, _said(before), _said(after), pointer("arguments", name) in touched)
+
+
+def _files_row(old: CanonicalAction, new: CanonicalAction, touched: set[str]) -> Row:
+    before, after = (", ".join(f"{a.name} ({a.size:,} bytes, {a.commitment[:12]})" for a in each.attachments) for each in (old, new))
+    return _compared("Attachments", "attachments", before or "None", after or "None", "/attachments" in touched)
+
+
+def _how_row(name: str, old: CanonicalAction, new: CanonicalAction) -> Row:
+    return _compared(_HOW[name], name, str(getattr(old, name)), str(getattr(new, name)), True)
+
+
+def _compared(title: str, name: str, before: str, after: str, changed: bool) -> Row:
+    if not changed:
+        return Row(title, name, (("same", after),), (("same", after),), False)
+    return Row(title, name, *words(before, after), True)
+
+
+def _said(value: Any) -> str:
+    if value is ABSENT:
+        return "Not there"
+    if isinstance(value, str) and value:
+        return value
+    if cards.shape(value) == "list" and all(isinstance(each, str) for each in value):
+        return ", ".join(_as_text(value))
+    return cards.empty_word(value) if cards.shape(value) == "empty" else cards.pretty(value)
+
+
+def _as_text(values: Sequence[Any]) -> list[str]:
+    return [str(each) for each in values]

@@ -1,0 +1,350 @@
+"""The course of an action: all of it that changes while somebody looks. Made of renditions only, so that page, reply and push share it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from access.errors import Refusal
+from access.models import User
+from access.rules import Actor
+from approvals import background, decisions, warned
+from approvals.background import Background, Stage
+from approvals.cards import Warn, sum_of
+from approvals.decisions import Yes
+from approvals.models import Decision, Grant, ProposedAction
+from artifacts import vault
+from artifacts.vault import Shown
+from config import clock
+from runs.engine.tools import TOOLS, Tool
+
+Mode = Literal["rest", "armed", "reject"]
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What came with a refused form, so that it stands there again."""
+
+    mode: Mode = "rest"
+    reason: str = ""
+    acks: tuple[str, ...] = ()
+    error: str = ""
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Why this can no longer be decided: a note in the place of the bar. `parts` are sentences; a tuple is a rendition."""
+
+    state: str
+    strong: str
+    text: str = ""
+    more: str = ""
+    quote: str = ""
+    seq: int = 0
+    newer: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Vote:
+    name: str
+    me: bool
+    verdict: str
+    digest: str
+    at: datetime
+    seq: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The decision bar of somebody who may decide now."""
+
+    mode: Mode
+    lead: str
+    what: str
+    facts: str
+    ask: str
+    ask_after: str
+    approve: str
+    confirm: str
+    locked: tuple[Warn, ...]
+    acks: tuple[Warn, ...]
+    typed: Typed
+
+
+@dataclass(frozen=True)
+class Course:
+    """All of an action that changes while somebody looks at it."""
+
+    action: ProposedAction
+    subject: Shown
+    state: str
+    state_word: str
+    waits: bool
+    claimed_by: str
+    claimed_by_me: bool
+    votes: tuple[Vote, ...]
+    needs: int
+    who: str
+    who_more: tuple[str, ...]
+    may: bool
+    why_not: str
+    outcome: Outcome | None
+    bar: Bar | None
+    next: tuple[tuple[str, str], ...]
+    undo: tuple[str, str, str] | None
+    stages: tuple[tuple[Stage, str], ...]
+    background: Background
+    grant_key: str = ""
+
+    @property
+    def key(self) -> str:
+        """Changes exactly when a viewer must be shown something new; a claim alone leaves the bar as it is."""
+        stages = ",".join(str(stage.seq) for stage, _ in self.stages)
+        return f"{self.action.state}:{self.waits}:{self.action.round}:{len(self.votes)}:{stages}:{self.claimed_by}"
+
+
+def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) -> Course:
+    """Where an action stands, for this person. Opens no vault."""
+    around = background.around(action)
+    people = decisions.who_may(action)
+    may = decisions.may_decide(action, actor)
+    votes = tuple(_votes(action, actor))
+    waits = action.state == "waiting" and action.expires_at > clock.now()
+    voted = any(vote.me for vote in votes)
+    shown = vault.shown([action.subject_id])[action.subject_id]
+    held = action.claimed_by is not None and action.claimed_until is not None and action.claimed_until > clock.now() and waits
+    state, word = _state(action, waits, votes)
+    names = _names(around.stages, votes)
+    return Course(
+        action=action,
+        subject=shown,
+        state=state,
+        state_word=word,
+        waits=waits,
+        claimed_by=action.claimed_by.name if held and action.claimed_by else "",
+        claimed_by_me=held and str(action.claimed_by_id) == actor.id,
+        votes=votes,
+        needs=max(action.policy.quorum, 1),
+        who=_who(action, people),
+        who_more=tuple(_who_more(action, actor, people, may)),
+        may=isinstance(may, Yes),
+        why_not="" if isinstance(may, Yes) else may.why,
+        outcome=None if waits else _outcome(action, actor, votes, around, names, isinstance(may, Yes)),
+        bar=_bar(action, votes, around, typed or Typed()) if waits and isinstance(may, Yes) and not voted else None,
+        next=tuple(_next(action, votes, around)) if waits else (),
+        undo=_undo(action),
+        stages=tuple((stage, names.get(stage.by, "")) for stage in around.stages),
+        background=around,
+        grant_key=str(_grant(action).pk) if _grant(action) else "",
+    )
+
+
+# state, votes, people -------------------------------------------------------------------------------------------------------------
+
+
+def _state(action: ProposedAction, waits: bool, votes: Sequence[Vote]) -> tuple[str, str]:
+    """The state key that colours it, and its word."""
+    not_done = "not sent" if action.effect == "send" else "not run"
+    if waits:
+        needs = max(action.policy.quorum, 1)
+        given = sum(vote.verdict == "approved" for vote in votes)
+        return "waiting", "Waiting for a reviewer" if needs == 1 else f"{given} of {needs} approved"
+    if action.state in ("waiting", "expired"):
+        return "expired", f"Expired, {not_done}"
+    if action.state == "approved":
+        return _approved_state(action, not_done)
+    return action.state, ""
+
+
+def _approved_state(action: ProposedAction, not_done: str) -> tuple[str, str]:
+    grant = _grant(action)
+    if grant is None:
+        return "approved", ""
+    if grant.outcome == "executed":
+        return "executed", "Sent" if action.effect == "send" else "Done"
+    if grant.outcome == "failed":
+        return "failed", f"Failed, {not_done}"
+    if grant.outcome == "unknown":
+        return "unknown", ""
+    if grant.redeemed_at is not None:
+        return "redeemed", "Being sent" if action.effect == "send" else "Being run"
+    if grant.voided_at is not None or grant.expires_at <= clock.now():
+        return "expired", f"Approval lapsed, {not_done}"
+    return "approved", f"Approved, {not_done} yet"
+
+
+def _grant(action: ProposedAction) -> Grant | None:
+    return getattr(action, "grant", None)
+
+
+def _votes(action: ProposedAction, actor: Actor) -> Iterable[Vote]:
+    given = Decision.objects.filter(action=action, round=action.round).select_related("reviewer").order_by("decided_at")
+    fields = ("reviewer_id", "reviewer__name", "verdict", "digest", "decided_at", "seq", "reason__rendition")
+    for reviewer, name, verdict, digest, at, seq, reason in given.values_list(*fields):
+        yield Vote(name, str(reviewer) == actor.id, verdict, digest, at, seq, reason or "")
+
+
+def _names(stages: Iterable[Stage], votes: Iterable[Vote]) -> dict[str, str]:
+    """Names of the people in the stages: a query only if there is one."""
+    wanted = {UUID(stage.by) for stage in stages if stage.by}
+    return {str(pk): name for pk, name in User.objects.filter(pk__in=wanted).values_list("pk", "name")} if wanted else {}
+
+
+def _who(action: ProposedAction, people: Sequence[User]) -> str:
+    needs = max(action.policy.quorum, 1)
+    count = len(people)
+    if not people:
+        return "Nobody here may decide on this."
+    if needs > 1:
+        return f"{_number(needs)} of {count} reviewers."
+    return "One reviewer." if count == 1 else f"One of {count} reviewers."
+
+
+def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may: decisions.Yes | decisions.No) -> Iterable[str]:
+    others = [user.name for user in people if str(user.pk) != actor.id]
+    if isinstance(may, Yes):
+        yield "You can." if not others else f"You can, and so can {_listed(others)}."
+    else:
+        yield may.why
+        if others:
+            yield f"{_listed(others)} can."
+    if str(action.run.owner_id) != actor.id:
+        yield f"{action.run.owner.name} owns the run, and so can’t."
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} others"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _number(count: int) -> str:
+    return {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five"}.get(count, str(count))
+
+
+# what happens next, what happened -------------------------------------------------------------------------------------------------
+
+
+def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> Iterable[tuple[str, str]]:
+    given = sum(vote.verdict == "approved" for vote in votes)
+    missing = max(action.policy.quorum, 1) - given - 1
+    done = "sent" if action.effect == "send" else "run"
+    if missing > 0:
+        yield "Approve", f"Waits for {missing} more, then this is {done}, once."
+    elif action.executor == "agent":
+        yield "Approve", "The agent may run exactly this, once. Handrail cannot see the call."
+    elif around.next_step:
+        yield "Approve", f"The run goes on with “{around.next_step}”, and this is {done}, once, under the key of its grant."
+    else:
+        yield "Approve", f"This is {done}, once, under the key of its grant."
+    yield "Reject", f"Nothing is {done}. The agent goes on with your reason."
+    yield "No answer", f"Expires. Nothing is {done}."
+
+
+def _undo(action: ProposedAction) -> tuple[str, str, str] | None:
+    """Icon, strong words and the rest of the note on undoing; None for what changes nothing."""
+    if action.effect == "read":
+        return None
+    tool: Tool | None = TOOLS.get(action.tool)
+    if tool is not None and tool.compensate:
+        undo = TOOLS.get(tool.compensate)
+        return "undo", "Can be undone.", f"By “{undo.title if undo else tool.compensate}”."
+    why = "An e-mail can’t be called back." if action.card == "email" else "There is no tool that takes it back."
+    return "warn", "Can’t be undone.", why
+
+
+def _outcome(
+    action: ProposedAction, actor: Actor, votes: Sequence[Vote], around: Background, names: Mapping[str, str], may: bool
+) -> Outcome:
+    done = "sent" if action.effect == "send" else "run"
+    last = votes[-1] if votes else None
+    if action.state in ("waiting", "expired"):
+        strong = f"Nobody decided in time, so nothing was {done}."
+        return Outcome("expired", strong, "Asking again takes a new proposal, with a new digest and a new deadline.")
+    if action.state == "superseded":
+        strong = "The agent changed this." if action.superseded_by is None or action.superseded_by.editor_id is None else "This was edited."
+        return Outcome("waiting", strong, f"It can no longer be approved. Nothing was {done}.", newer=action.superseded_by_id)
+    if action.state == "withdrawn":
+        strong = f"This was withdrawn, so nothing was {done}."
+        return Outcome("withdrawn", strong, "The run was cancelled or has ended.", seq=action.settled_seq)
+    if action.state == "rejected" and last is not None:
+        strong = "You rejected this." if last.me else f"{last.name} rejected this."
+        return Outcome("rejected", strong, f"Nothing was {done}. The agent has the reason.", quote=last.reason, seq=last.seq)
+    if action.state == "approved":
+        return _approved(action, last, done)
+    return Outcome(action.state, "This was refused.", f"Nothing was {done}.", seq=action.settled_seq)
+
+
+def _approved(action: ProposedAction, last: Vote | None, done: str) -> Outcome:
+    if last is None:
+        return Outcome("approved", "A policy allowed this, without a person.", _delivery(action, done), seq=action.settled_seq)
+    strong = "You approved exactly this." if last.me else f"{last.name} approved this."
+    state = "done" if _grant(action) is None or _approved_state(action, "")[0] in ("approved", "executed", "redeemed") else "waiting"
+    return Outcome(state, strong, _delivery(action, done), seq=last.seq)
+
+
+def _delivery(action: ProposedAction, done: str) -> str:
+    """How far it got, and no further than is known."""
+    grant = _grant(action)
+    if grant is None:
+        return ""
+    if grant.outcome == "executed":
+        return f"It was {done}, once." if grant.verified_at is None else f"It was {done}, once, and what ran is what was approved."
+    if grant.outcome == "failed":
+        return f"It was not {done}: the tool refused it. The approval is spent."
+    if grant.outcome == "unknown":
+        return f"Whether it was {done} is not known. An operator must say; it is not repeated."
+    if grant.redeemed_at is not None:
+        return f"It is being {done} now."
+    if grant.voided_at is not None:
+        return f"The run was cancelled before it was {done}. The approval is void."
+    if grant.expires_at <= clock.now():
+        return f"The approval was not used in time. Nothing was {done}."
+    return f"It is not {done} yet: the run has to reach it."
+
+
+# the decision bar ------------------------------------------------------------------------------------------------------------------
+
+
+def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, typed: Typed) -> Bar:
+    given = sum(vote.verdict == "approved" for vote in votes)
+    needs = max(action.policy.quorum, 1)
+    last = given + 1 >= needs
+    warns = warned.read(action.warnings)
+    mail = action.card == "email"
+    facts = sum_of((around.recipients, "recipient"), (len(action.attachments), "attachment"))
+    verb = "send" if action.effect == "send" else "run"
+    title = tool_title(action)
+    if not last:
+        lead, what = f"Your approval is the {_ordinal(given + 1)} of {needs}.", "Nothing runs before the last one."
+    elif needs > 1:
+        lead, what = f"Your approval is the {_ordinal(given + 1)}.", f"It is {'sent' if verb == 'send' else 'run'} as soon as you approve."
+    else:
+        lead, what = "You approve", "this one e-mail" if mail else f"this one call of “{title}”"
+    people = sum_of((around.recipients, "recipient"))
+    aim = ("send 1 e-mail" if mail else f"{verb} “{title}” once") + (f" to {people}" if people else "")
+    return Bar(
+        mode=typed.mode,
+        lead=lead,
+        what=what,
+        facts=facts if last and needs == 1 else "",
+        ask="Approve",
+        ask_after=f"and {aim}?" if last else f"as the {_ordinal(given + 1)} of {needs}?",
+        approve="Approve exactly this" if needs == 1 else f"Approve as {_ordinal(given + 1)}",
+        confirm=f"Approve and {verb}" if last else f"Approve as {_ordinal(given + 1)}",
+        locked=tuple(warn for warn in warns if warn.severity == "lock"),
+        acks=tuple(warn for warn in warns if warn.ack),
+        typed=typed,
+    )
+
+
+def _ordinal(count: int) -> str:
+    return {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth"}.get(count, f"{count}th")
+
+
+def tool_title(action: ProposedAction) -> str:
+    tool = TOOLS.get(action.tool)
+    return tool.title if tool else action.tool

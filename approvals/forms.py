@@ -1,0 +1,33 @@
+"""What comes with a decision: the verdict, the digest that was drawn, the reason, and what the reviewer had looked at."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from approvals.decisions import MAX_REASON
+
+DAY = 24 * 3600
+OPENED = 100
+
+
+class DecisionForm(forms.Form):
+    verdict = forms.ChoiceField(choices=[("approved", "approved"), ("rejected", "rejected")])
+    digest = forms.RegexField(regex=r"^[0-9a-f]{64}$")
+    reason = forms.CharField(required=False, max_length=MAX_REASON, strip=False)
+
+    def seen(self, folds: Mapping[str, int]) -> dict[str, Any]:
+        """What the reviewer had before them. `folds`: the card's sums. Only what the server drew is believed; the rest is dropped."""
+        opened = [path for path in self.data.getlist("opened")[:OPENED] if path in folds.get("paths", ())]
+        return {
+            "shown": folds.get("shown", 0),
+            "folded": folds.get("folded", 0),
+            "opened": sorted(set(opened)),
+            "seconds": self._seconds(),
+            "acknowledged": sorted(set(self.data.getlist("ack")[:OPENED]) & set(folds.get("acks", ()))),
+        }
+
+    def _seconds(self) -> int | None:
+        """How long the card was open, as the browser counted; None without script."""
+        text = self.data.get("seconds", "")
+        return min(int(text), DAY) if text.isascii() and text.isdigit() and len(text) < 9 else None

@@ -1,0 +1,251 @@
+"""What a person sees of one action: its card, and its course.
+
+The card is what is signed. It never changes, so it is drawn once and never pushed. The course is all that does change: state, claim,
+votes, outcome, the decision bar, what happens next. It is made of renditions only, so that a page, a reply and a push can share it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.template.loader import render_to_string
+
+from access import rules
+from access.errors import Refusal
+from access.rules import Actor
+from approvals import canonical, cards, changes, contacts, decisions, exact, inbox, previews, warned
+from approvals.background import Background, Leg
+from approvals.canonical import CanonicalAction
+from approvals.cards import Card, Setting
+from approvals.changes import Changes
+from approvals.course import Course, Typed, course, tool_title
+from approvals.decisions import Yes
+from approvals.inbox import Queue
+from approvals.models import Decision, ProposedAction
+from artifacts import vault
+from artifacts.vault import Erased, Shown
+from runs.engine.tools import TOOLS
+
+RELATED = ("policy", "run", "run__agent", "run__owner", "workspace", "superseded_by", "claimed_by", "editor", "grant")
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An earlier decision in the same run, on another action."""
+
+    name: str
+    verdict: str
+    proposed_seq: int
+    seq: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One action, open. `full` says whether the card holds the action itself or its redacted rendition."""
+
+    course: Course
+    card: Card | None
+    full: bool
+    subject: str
+    reason: str
+    tool_title: str
+    run_title: str
+    broken: str = ""
+    changes: Changes | None = None
+    before: ProposedAction | None = None
+    refused: Refusal | None = None
+    refused_strong: str = ""
+    typed: Typed = Typed()
+    earlier: tuple[Earlier, ...] = ()
+    legs: tuple[Leg, ...] = ()
+
+    @property
+    def action(self) -> ProposedAction:
+        return self.course.action
+
+
+def find(actor: Actor, action_id: UUID, capability: str = "approvals.view") -> ProposedAction:
+    """The action with all that its page reads of it. NotFound, Forbidden or NotSignedIn."""
+    return rules.get(actor, ProposedAction, action_id, capability, related=RELATED)
+
+
+def panel(
+    action: ProposedAction,
+    actor: Actor,
+    *,
+    typed: Typed | None = None,
+    before: ProposedAction | None = None,
+    said: Typed | None = None,
+) -> Panel:
+    """An action as this person may see it.
+
+    `typed`: what stands in the bar. `before`: the action that this one replaced, to show what changed. `said`: what was refused, if that
+    is not what stands in the bar now.
+    """
+    drawn_course = course(action, actor, typed=typed)
+    full = isinstance(decisions.may_decide(action, actor), Yes)
+    texts = vault.shown([action.subject_id, action.run.title_id, *([action.reason_id] if action.reason_id else [])])
+    what, broken = _what(action, full)
+    return Panel(
+        course=drawn_course,
+        card=_card(action, what, full) if what else None,
+        full=full,
+        subject=_text(action.subject_id, texts),
+        reason=_text(action.reason_id, texts),
+        tool_title=tool_title(action),
+        run_title=_text(action.run.title_id, texts),
+        broken=broken,
+        changes=_changes(before, what, full) if before and what else None,
+        before=before,
+        refused=typed.refusal if typed else None,
+        refused_strong=_not_recorded(said or typed) if typed else "",
+        typed=said or typed or Typed(),
+        earlier=tuple(_earlier(action)),
+        legs=_legs(action, drawn_course.background),
+    )
+
+
+# the card --------------------------------------------------------------------------------------------------------------------------
+
+
+def _what(action: ProposedAction, full: bool) -> tuple[CanonicalAction | None, str]:
+    """The action to draw, and why it cannot be drawn."""
+    try:
+        if not full:
+            return _masked(action), ""
+        what = exact.read(action)
+    except Erased:
+        return None, "The bytes of this action were erased. It can no longer be read or run."
+    except canonical.NotCanonical:
+        return None, "The stored bytes of this action can’t be read. It can’t be approved."
+    if hashlib.sha256(canonical.canonical_bytes(what)).hexdigest() != action.digest:
+        return None, "The stored bytes of this action are not those of its digest. It can’t be approved."
+    return what, ""
+
+
+def _masked(action: ProposedAction) -> CanonicalAction | None:
+    shown: Mapping[str, Any] = exact.masked(action)
+    attachments = tuple(canonical.Attachment(**each) for each in shown.get("attachments", ()))
+    return CanonicalAction(
+        tool=shown.get("tool", action.tool),
+        tool_schema=shown.get("tool_schema", action.tool_schema),
+        arguments=shown.get("arguments", {}),
+        target=shown.get("target", ""),
+        credential=shown.get("credential", ""),
+        nonce=shown.get("nonce", ""),
+        executor=action.executor,
+        recipients=tuple(shown.get("recipients", ())),
+        attachments=attachments,
+    )
+
+
+def _card(action: ProposedAction, what: CanonicalAction, full: bool) -> Card:
+    tool = TOOLS.get(action.tool)
+    sent = contacts.written_to(action.workspace_id, what.recipients) if full and action.effect == "send" else {}
+    return cards.card(
+        what,
+        Setting(
+            title=tool.title if tool else action.tool,
+            effect=action.effect,
+            kind=action.card,
+            properties=tool.arguments.model_json_schema().get("properties", {}) if tool else None,
+            inside=action.workspace.mail_domains,
+            sent=sent,
+            warns=warned.read(action.warnings),
+            files=previews.of(action, full=full),
+            masked=not full,
+        ),
+    )
+
+
+def _changes(before: ProposedAction, what: CanonicalAction, full: bool) -> Changes | None:
+    old, _ = _what(before, full)
+    return changes.between(old, what, TOOLS.get(what.tool)) if old else None
+
+
+def _legs(action: ProposedAction, around: Background) -> tuple[Leg, ...]:
+    if not around.legs:
+        return ()
+    private, outside, _ = around.legs
+    reach = cards.sum_of((around.recipients, "recipient"), (len(action.attachments), "attachment"))
+    return private, outside, Leg("Sends data out", reach or tool_title(action))
+
+
+def sums(action: ProposedAction) -> dict[str, Any]:
+    """What the card of an action showed and folded, for the record of a decision: counts, the paths of the folds, the ticks asked for."""
+    what, _ = _what(action, full=True)
+    acks = [warn.code for warn in warned.read(action.warnings) if warn.ack]
+    if what is None:
+        return {"acks": acks}
+    drawn = _card(action, what, full=True)
+    paths = ["/folded", "/json", *(file.path for file in drawn.files)]
+    return {"shown": drawn.shown_count, "folded": drawn.folded_count, "paths": paths, "acks": acks}
+
+
+def _earlier(action: ProposedAction) -> Iterable[Earlier]:
+    rows = Decision.objects.filter(action__run=action.run_id, seq__lt=action.proposed_seq).exclude(action=action).order_by("-seq")
+    for found in rows.values_list("reviewer__name", "verdict", "action__proposed_seq", "seq", "reason__rendition")[:4]:
+        yield Earlier(*found[:4], reason=found[4] or "")
+
+
+def _not_recorded(typed: Typed) -> str:
+    words = {"armed": "Your approval was not recorded.", "reject": "Your rejection was not recorded."}
+    return words.get(typed.mode, "Nothing was recorded.")
+
+
+def _text(payload_id: UUID | None, texts: Mapping[UUID, Shown]) -> str:
+    shown = texts.get(payload_id) if payload_id else None
+    if shown is None:
+        return ""
+    return "Erased" if shown.erased_at else shown.text
+
+
+# pushes and what goes beside a panel ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Push:
+    """What an open inbox is sent: fragments that each replace the element of their id. `key` is the state of the open action in them."""
+
+    html: str
+    key: str = ""
+
+
+def push_inbox(actor: Actor, open_action_id: UUID | None, *, keep: bool = True, last_key: str = "") -> Push:
+    """The queue, the count and, if it is not as `last_key` says, the course of the open action. Renditions only.
+
+    `keep`: the open action keeps its place in the queue though it no longer waits. An action that may no longer be seen is left out.
+    """
+    action = rules.visible(actor, ProposedAction, "approvals.view").select_related(*RELATED).filter(pk=open_action_id).first()
+    rows = inbox.queue(actor, keep=action.pk if action and keep else None)
+    fragments = [beside(rows, open_action_id)]
+    if action is None:
+        return Push("".join(fragments))
+    drawn = course(action, actor)
+    if drawn.key != last_key:
+        fragments.append(course_fragments(drawn, rows))
+    return Push("".join(fragments), drawn.key)
+
+
+def beside(rows: Queue, open_id: UUID | None) -> str:
+    """The queue and its count, each to replace what is there."""
+    queue = render_to_string("approvals/_queue.html", {"queue": rows, "open_id": open_id})
+    count = render_to_string("_inbox_count.html", {"inbox_count": rows.count})
+    return out_of_band(queue) + out_of_band(count)
+
+
+def course_fragments(drawn: Course, rows: Queue) -> str:
+    """All that changes of an open action. A bar that still stands is left alone: somebody may be about to press it."""
+    context = {"course": drawn, "next_row": rows.after(drawn.action.pk), "typed": Typed()}
+    names = ["_status", "_outcome", "_quorum", "_course", *([] if drawn.bar else ["_decide"])]
+    return "".join(out_of_band(render_to_string(f"approvals/{name}.html", context)) for name in names)
+
+
+def out_of_band(fragment: str) -> str:
+    """A fragment that replaces the element of its own id, wherever the answer goes."""
+    tag = fragment.index("<")
+    end = next(i for i, char in enumerate(fragment[tag + 1 :], tag + 1) if not char.isalnum())
+    return f'{fragment[:end]} hx-swap-oob="morph"{fragment[end:]}'

@@ -1,0 +1,106 @@
+"""`{% load approving %}`: how an exact text, a rendition, a JSON value and a link to the log are drawn. Everything is escaped."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django import template
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import conditional_escape, format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from access.templatetags.handrail import glyphs
+from approvals import cards
+from artifacts.rendition import plain as plain_text
+from artifacts.templatetags import renditions
+
+register = template.Library()
+_EVENT = re.compile(r"(?<![\w&#/])#(\d{1,9})\b")
+
+
+@register.simple_tag
+def said(rendition: str) -> SafeString:
+    """A rendition: what is hidden in it is drawn as hidden, the rest as it is."""
+    return renditions.rendition(rendition)
+
+
+@register.simple_tag
+def exactly(text: object, full: bool) -> SafeString:
+    """A text of an action: as it is for who may see it in full, else as a rendition."""
+    return glyphs(text) if full else said(str(text))
+
+
+@register.simple_tag
+def linked(text: str, full: bool, run_id: UUID, upto: int) -> SafeString:
+    """As `exactly`, and each #12 that was there when the action was proposed leads to the event."""
+    pieces = _EVENT.split(text)
+    drawn = []
+    for at, piece in enumerate(pieces):
+        is_event = at % 2 == 1 and 0 < int(piece) < upto
+        drawn.append(event(run_id, int(piece)) if is_event else exactly("#" + piece if at % 2 else piece, full))
+    return _joined(drawn)
+
+
+@register.simple_tag
+def event(run_id: UUID, seq: int) -> SafeString:
+    """A link to an event: #15."""
+    try:
+        return format_html('<a class="num" href="{}">#{}</a>', reverse("runs:event", args=(run_id, seq)), seq)
+    except NoReverseMatch:
+        return format_html('<span class="num">#{}</span>', seq)
+
+
+@register.simple_tag
+def page(name: str, *args: object) -> str:
+    """The address of another app's page, or nothing while it does not exist."""
+    try:
+        return reverse(name, args=args)
+    except NoReverseMatch:
+        return ""
+
+
+@register.simple_tag(name="json")
+def json_(value: Any, full: bool) -> SafeString:
+    """A JSON value over several lines: keys, texts and numbers told apart, every character drawn."""
+    return _value(value, full, "")
+
+
+@register.simple_tag
+def empty_word(value: Any) -> str:
+    return cards.empty_word(value)
+
+
+@register.filter
+def plain(rendition: str) -> str:
+    """A rendition as plain text, for titles and labels."""
+    return plain_text(rendition)
+
+
+@register.filter
+def first_name(name: str) -> str:
+    return name.split()[0] if name.split() else name
+
+
+def _value(value: Any, full: bool, indent: str) -> SafeString:
+    if isinstance(value, dict) and value:
+        return _block("{", "}", (_keyed(key, each, full, indent) for key, each in value.items()), indent)
+    if isinstance(value, list) and value:
+        return _block("[", "]", (_value(each, full, indent + "  ") for each in value), indent)
+    if isinstance(value, str):
+        return exactly(json.dumps(value, ensure_ascii=False), full)
+    return format_html("<b>{}</b>", json.dumps(value))
+
+
+def _keyed(key: str, value: Any, full: bool, indent: str) -> SafeString:
+    return format_html("<i>{}</i>: {}", exactly(json.dumps(key, ensure_ascii=False), full), _value(value, full, indent + "  "))
+
+
+def _block(begin: str, end: str, items: Iterable[SafeString], indent: str) -> SafeString:
+    lines = format_html_join(mark_safe(",\n"), "{}{}", ((indent + "  ", item) for item in items))
+    return format_html("{}\n{}\n{}{}", begin, lines, indent, end)
+
+
+def _joined(parts: Iterable[SafeString]) -> SafeString:
+    return mark_safe("".join(conditional_escape(part) for part in parts))  # noqa: S308  each part is escaped

@@ -1,0 +1,246 @@
+"""The pages of approvals: the inbox with an action open, deciding, claiming, and an attachment's bytes.
+
+Each address answers a browser with a page, and htmx with the part it asked for. GET and HEAD decide nothing, whatever they carry.
+"""
+
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from access import rules
+from access.errors import Forbidden, NotFound, Refusal
+from access.rules import Actor
+from approvals import decisions, exact, inbox, presenting, warned
+from approvals.course import Mode, Typed, course
+from approvals.decisions import No
+from approvals.errors import AlreadyClaimed, AlreadyDecided, DigestChanged, ReasonNeeded
+from approvals.forms import DecisionForm
+from approvals.models import ProposedAction
+from approvals.presenting import Panel
+from artifacts import vault
+from artifacts.rendition import plain
+from runs import live
+
+MODES: dict[str, Mode] = {"approve": "armed", "reject": "reject"}
+SAFE_TYPES = frozenset({"text/plain", "text/csv", "application/pdf", "image/png", "image/jpeg", "application/json"})
+
+
+@never_cache
+@vary_on_headers("HX-Request", "HX-Target")
+@require_safe
+def inbox_page(request: HttpRequest) -> HttpResponse:
+    """The queue with its first row open; or, asked for `more`, the next rows."""
+    rules.require(request.actor, "approvals.view")
+    after = _uuid(request.GET.get("after", ""))
+    rows = inbox.queue(request.actor, after=after)
+    if _target(request) == "more":
+        return render(request, "approvals/_rows.html", {"queue": rows})
+    first = presenting.find(request.actor, rows.rows[0].id) if rows.rows else None
+    return _page(request, presenting.panel(first, request.actor) if first else None, rows=rows)
+
+
+@never_cache
+@vary_on_headers("HX-Request", "HX-Target")
+@require_safe
+def action_page(request: HttpRequest, action_id: UUID) -> HttpResponse:
+    """One action. `do=approve` and `do=reject` draw the second step of deciding; they decide nothing."""
+    action = presenting.find(request.actor, action_id)
+    typed = _step(request, action)
+    if _target(request) == f"decide-{action.pk}":
+        return _bar(request, action, typed)
+    before = _before(request.actor, action, request.GET.get("from", ""))
+    drawn = presenting.panel(action, request.actor, typed=typed, before=before)
+    return _page(request, drawn, focus="heading" if typed.mode == "rest" else "", status=422 if typed.error else 200)
+
+
+@never_cache
+@require_POST
+def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
+    """Approve or reject exactly what was drawn. A refusal is shown in place, with what was typed."""
+    action = presenting.find(request.actor, action_id, "approvals.decide")
+    form = DecisionForm(request.POST)
+    if not form.is_valid():
+        return _incomplete(request, action, form)
+    verdict, digest, reason = (form.cleaned_data[name] for name in ("verdict", "digest", "reason"))
+    typed = Typed("armed" if verdict == "approved" else "reject", reason, tuple(request.POST.getlist("ack")))
+    if verdict == "approved" and (missing := _unticked(action, typed)):
+        return _refused(request, action, Typed("rest", reason, typed.acks, error=missing), 422)
+    seen = form.seen(presenting.sums(action))
+    try:
+        decided = decisions.decide(action, reviewer=request.actor, verdict=verdict, digest=digest, reason=reason, seen=seen)
+    except ReasonNeeded:
+        return _refused(request, action, Typed("reject", reason, error="Write at least one sentence. The agent reads it."), 422)
+    except DigestChanged as error:
+        return _changed(request, action, digest, typed, error)
+    except Refusal as error:
+        kept = typed.mode if not isinstance(error, AlreadyDecided) else "rest"
+        return _refused(request, action, Typed(kept, reason, typed.acks, refusal=error), error.status, said=typed)
+    return _after(request, decided.action.pk)
+
+
+@never_cache
+@require_POST
+def claim(request: HttpRequest, action_id: UUID) -> HttpResponse:
+    return _claiming(request, action_id, decisions.claim)
+
+
+@never_cache
+@require_POST
+def release(request: HttpRequest, action_id: UUID) -> HttpResponse:
+    return _claiming(request, action_id, decisions.release)
+
+
+@never_cache
+@require_safe
+def attachment(request: HttpRequest, action_id: UUID, index: int) -> HttpResponse:
+    """The exact bytes of an attachment, for who may decide. Never shown by the browser: sandboxed, and saved as a file."""
+    action = presenting.find(request.actor, action_id)
+    may = decisions.may_decide(action, request.actor)
+    if isinstance(may, No):
+        raise Forbidden(may.why)
+    found = exact.attachment(action, index)
+    if found is None:
+        raise NotFound
+    named, payload = found
+    kind = named.media_type if named.media_type in SAFE_TYPES else "application/octet-stream"
+    return HttpResponse(
+        vault.open_bytes(payload),
+        content_type=kind,
+        headers={
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(named.name, safe='')}",
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+# answers ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _page(
+    request: HttpRequest,
+    panel: Panel | None,
+    *,
+    rows: inbox.Queue | None = None,
+    keep: UUID | None = None,
+    focus: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """The whole page; for htmx the panel, with the queue beside it."""
+    rows = rows or inbox.queue(request.actor, keep=keep)
+    opened = panel.action.pk if panel else None
+    context: dict[str, Any] = {
+        "panel": panel,
+        "queue": rows,
+        "open_id": opened,
+        "next_row": rows.after(opened) if opened else None,
+        "inbox_count": rows.count,
+        "title": plain(panel.subject) if panel else "Inbox",
+        "room": "inbox",
+        "typed": panel.typed if panel else Typed(),
+        "focus": focus,
+    }
+    if _target(request) != "panel":
+        return render(request, "approvals/inbox.html", context, status=status)
+    return render(request, "approvals/_reply.html", context | {"beside": presenting.beside(rows, opened)}, status=status)
+
+
+def _bar(request: HttpRequest, action: ProposedAction, typed: Typed) -> HttpResponse:
+    drawn = course(action, request.actor, typed=typed)
+    rows = inbox.queue(request.actor, keep=action.pk)
+    context = {"course": drawn, "next_row": rows.after(action.pk), "typed": typed, "over": True}
+    return render(request, "approvals/_decide.html", context, status=422 if typed.error else 200)
+
+
+def _after(request: HttpRequest, action_id: UUID) -> HttpResponse:
+    """After a decision: the outcome in place; without script, the action's page, which the back button may come to again."""
+    if _target(request) != "panel":
+        return HttpResponseRedirect(reverse("approvals:action", args=(action_id,)), status=303)
+    return _page(request, presenting.panel(presenting.find(request.actor, action_id), request.actor), keep=action_id)
+
+
+def _refused(request: HttpRequest, action: ProposedAction, typed: Typed, status: int, said: Typed | None = None) -> HttpResponse:
+    fresh = presenting.find(request.actor, action.pk)
+    drawn = presenting.panel(fresh, request.actor, typed=typed, said=said)
+    return _page(request, drawn, keep=action.pk, focus="note", status=status)
+
+
+def _changed(request: HttpRequest, action: ProposedAction, digest: str, typed: Typed, error: DigestChanged) -> HttpResponse:
+    """The decision was for other bytes: show the action as it is now, and what changed since."""
+    newer = presenting.find(request.actor, UUID(error.extra["action"]))
+    others = ProposedAction.objects.select_related(*presenting.RELATED).exclude(pk=newer.pk)
+    before = others.filter(run=action.run_id, digest=digest).first()
+    again = Typed("reject" if typed.mode == "reject" else "rest", typed.reason, refusal=error)
+    drawn = presenting.panel(newer, request.actor, typed=again, before=before, said=typed)
+    response = _page(request, drawn, focus="note", status=error.status)
+    response["HX-Replace-Url"] = reverse("approvals:action", args=(newer.pk,))
+    return response
+
+
+def _incomplete(request: HttpRequest, action: ProposedAction, form: DecisionForm) -> HttpResponse:
+    reason = request.POST.get("reason", "")[: decisions.MAX_REASON]
+    error = "The reason is too long." if "reason" in form.errors else "That form was not complete. Nothing was decided."
+    mode: Mode = "reject" if request.POST.get("verdict") == "rejected" else "rest"
+    return _refused(request, action, Typed(mode, reason, error=error), 422)
+
+
+def _claiming(request: HttpRequest, action_id: UUID, verb: Any) -> HttpResponse:
+    action = presenting.find(request.actor, action_id, "approvals.decide")
+    try:
+        verb(action, by=request.actor)
+        live.wake(action.run_id, action.workspace_id, action.run.seq)  # nothing new in the log, but a row looks different
+        status = 200
+    except AlreadyClaimed as error:
+        status = error.status
+    if request.headers.get("HX-Request") != "true":
+        return HttpResponseRedirect(reverse("approvals:action", args=(action.pk,)), status=303)
+    fresh = presenting.find(request.actor, action_id)
+    context = {"course": course(fresh, request.actor)}
+    reply = render(request, "approvals/_status.html", context, status=status)
+    reply.write(presenting.beside(inbox.queue(request.actor, keep=action.pk), action.pk))
+    return reply
+
+
+# what was asked ------------------------------------------------------------------------------------------------------------------------
+
+
+def _target(request: HttpRequest) -> str:
+    """The element htmx will put the answer into; empty for a browser, also when it restores a page from its history."""
+    if request.headers.get("HX-Request") != "true" or request.headers.get("HX-History-Restore-Request") == "true":
+        return ""
+    return request.headers.get("HX-Target", "")
+
+
+def _step(request: HttpRequest, action: ProposedAction) -> Typed:
+    mode = MODES.get(request.GET.get("do", ""), "rest")
+    typed = Typed(mode, acks=tuple(request.GET.getlist("ack")))
+    missing = _unticked(action, typed) if mode == "armed" else ""
+    if mode == "armed" and (missing or action.locked):
+        return Typed("rest", acks=typed.acks, error=missing)
+    return typed
+
+
+def _unticked(action: ProposedAction, typed: Typed) -> str:
+    missing = [warn for warn in warned.read(action.warnings) if warn.ack and warn.code not in typed.acks]
+    return "Tick the warning first. Nothing was decided." if missing else ""
+
+
+def _before(actor: Actor, action: ProposedAction, earlier: str) -> ProposedAction | None:
+    """The action that this one replaced, if the reader comes from there."""
+    pk = _uuid(earlier)
+    rows = rules.visible(actor, ProposedAction, "approvals.view").select_related(*presenting.RELATED)
+    return rows.filter(pk=pk, superseded_by=action).first() if pk else None
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

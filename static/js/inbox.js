@@ -1,0 +1,65 @@
+// The inbox: tells the server which action is open, what was looked at before a decision, and where the focus goes after it.
+(() => {
+  let socket = null;
+  let since = Date.now();
+  let opened = new Set();
+
+  document.addEventListener("htmx:wsOpen", ({ detail }) => {
+    socket = detail.socketWrapper;
+    tell();
+  });
+  document.addEventListener("htmx:afterSettle", ({ detail }) => detail.target.id === "panel" && settled(detail));
+  document.addEventListener("htmx:configRequest", ({ detail }) => detail.elt.matches("form[data-decides]") && witness(detail.parameters));
+  document.addEventListener("htmx:oobAfterSwap", ({ detail }) => pushed(detail.target));
+  document.addEventListener("toggle", ({ target }) => target.matches?.("details[data-fold]") && target.open && opened.add(target.dataset.fold), true);
+  document.addEventListener("change", ({ target }) => target.matches(".ack") && unlock(target.form));
+  for (const box of document.querySelectorAll(".ack")) unlock(box.form);
+
+  function panel() {
+    return document.getElementById("panel");
+  }
+
+  // which action is open, and as what it was drawn: the server pushes only what has changed since
+  function tell() {
+    const { action, state } = panel()?.dataset ?? {};
+    socket?.send(JSON.stringify({ open: action ?? null, state: state ?? "" }));
+  }
+
+  function settled(detail) {
+    tell();
+    for (const box of panel().querySelectorAll(".ack")) unlock(box.form);
+    if (detail.requestConfig?.verb === "post") return detail.successful && goOn();
+    since = Date.now();
+    opened = new Set();
+  }
+
+  // after a decision the focus is on the next row; the outcome stays where the bar was
+  function goOn() {
+    const next = panel().querySelector("[data-next]")?.dataset.next;
+    document.getElementById(next)?.querySelector("a")?.focus();
+  }
+
+  function witness(parameters) {
+    parameters.seconds = Math.round((Date.now() - since) / 1000);
+    const open = [...panel().querySelectorAll("details[data-fold][open]")].map((fold) => fold.dataset.fold);
+    parameters.opened = [...new Set([...opened, ...open])];
+  }
+
+  // a warning that needs a tick holds Approve back; the server holds it back as well
+  function unlock(form) {
+    const ticked = [...form.querySelectorAll(".ack")].every((box) => box.checked);
+    form.querySelector(".primary")?.setAttribute("aria-disabled", String(!ticked));
+  }
+
+  // what came by itself: an action that replaced the open one is shown in its place; an empty inbox opens what arrives first
+  function pushed(target) {
+    const newer = target.querySelector?.("[data-newer]")?.dataset.newer;
+    if (newer && panel().contains(target)) show(newer);
+    const first = target.id === "queue" && panel()?.matches("[data-empty]") && document.querySelector("#queue [data-item]");
+    if (first) show(first.getAttribute("href"));
+  }
+
+  function show(address) {
+    htmx.ajax("GET", address, { source: panel(), target: "#panel", swap: "outerHTML" });
+  }
+})();
