@@ -154,7 +154,7 @@ _TOKENS: tuple[tuple[str, str], ...] = (  # what it starts with, and the whole o
     (":AA", r"\d{8,10}:AA[\w-]{32,36}"),
     ("eyJ", r"eyJ[\w-]{8,8192}\.[\w-]{2,8192}(?:\.[\w-]{0,8192}){0,3}"),
     ("$2", r"\$2[abxy]?\$\d\d\$[./A-Za-z0-9]{53}"),
-    ("$argon2", r"\$argon2(?:id|i|d)\$[\w$=,+/.-]{20,255}"),
+    ("$argon2", r"\$argon2(?:id|i|d)\$(?:v=\d+\$)?[\w=,]{5,80}\$[\w+/.-]{8,128}\$[\w+/.-]{8,255}"),
     ("$6$", r"\$6\$[\w$=./]{20,160}"),
     ("$5$", r"\$5\$[\w$=./]{20,160}"),
 )
@@ -195,7 +195,8 @@ _URL_USER = re.compile(r"(?<=[A-Za-z0-9]://)([^\s/@:\"'<>]{0,200}:(?!\d{1,5}/)[^
 
 _STRONG = (
     r"pass[ _-]?(?:word|wd|phrase|code)s?|passwort|kennwort|contraseña|contrasena|senha|palavra-passe|mot de passe|hasło|wachtwoord|"
-    r"lösenord|пароль|密码|密碼|パスワード|비밀번호|secret|(?:api|access|account|private|signing|encryption|master|shared)[ _-]?key(?:[ _-]?id)?|"
+    r"lösenord|пароль|密码|密碼|パスワード|비밀번호|secret|"
+    r"(?:api|access|account|private|signing|encryption|master|shared)[ _-]?key(?:[ _-]?id)?|"
     r"(?:auth|access|refresh|id|session|bot|bearer|csrf|security)[ _-]?token|"
     r"session[ _-]?(?:id|key)|connection[ _-]?string|x-amz-(?:signature|credential|security-token)"
 )
@@ -392,7 +393,8 @@ _ROOTS = (
     "home|Users|root|var|tmp|etc|opt|usr|srv|mnt|media|private|proc|sys|dev|run|boot|lib|Library|Volumes|Applications|app|apps|code|data|"
     "work|workspace|workspaces|workdir|repo|repos|src|build|github|nix|snap|sbin|bin|host|config|secrets|app_data|storage|sdcard"
 )
-_STEP = r"""(?:[^\s"'`<>|:;,()\[\]{}\x00-\x1f]|[ ](?=[^\s/\\"'`<>|:;,]{1,40}[/\\]))"""
+_QUOTES = "\"'`\u00ab\u00bb\u2018-\u201f"
+_STEP = rf"(?:[^\s{_QUOTES}<>|:;,()\[\]{{}}\x00-\x1f]|[ ](?=[^\s/\\{_QUOTES}<>|:;,]{{1,40}}[/\\]))"
 _UNIX = re.compile(
     rf"(?<![\w./~\\:-])(?:~\w{{0,32}}/|\$HOME/|\$\{{HOME\}}/|/(?:{_ROOTS})/)(?!/){_STEP}{{0,1024}}|(?<![\w./~-])/(?:etc/passwd|root|tmp)(?![\w/])"
 )
@@ -401,7 +403,7 @@ _WINDOWS = re.compile(
     re.I,
 )
 _UNC = re.compile(rf"(?<![\\\w:])\\{{2,4}}[\w.?-]{{1,255}}\\{{1,2}}{_STEP}{{1,1024}}")
-_FILE_URL = re.compile(r"(?<![A-Za-z0-9])(?:file|vscode-remote|vscode-local):/{1,3}[^\s\"'`<>]{1,1024}", re.IGNORECASE)
+_FILE_URL = re.compile(rf"(?<![A-Za-z0-9])(?:file|vscode-remote|vscode-local):/{{1,3}}[^\s{_QUOTES}<>,()\[\]{{}}]{{1,1024}}", re.IGNORECASE)
 
 
 def paths(text: str) -> Spans:
@@ -415,10 +417,12 @@ def paths(text: str) -> Spans:
 # Persons
 
 _EMAIL = re.compile(
-    r"(?<![\w.!#$%&*+/=?^{|}~-])(?:[\w.!#$%&'*+/=?^{|}~-]{1,64}|\"[^\"\n]{1,64}\")@(?:[^\W_](?:[\w-]{0,62}[^\W_])?\.){0,8}[^\W_](?:[\w-]{0,62}[^\W_])?(?![\w-])"
-    r"|(?<![\w.!#$%&*+/=?^{|}~-])[\w.+-]{1,64}@\[[0-9A-Fa-f:.IPv]{2,60}\]"
+    r"(?<![\w.!#$%&*+=?^{|}~-])(?:[\w.!#$%&'*+=?^{|}~-]{1,64}|\"[^\"\n]{1,64}\")@(?:[^\W_](?:[\w-]{0,62}[^\W_])?\.){0,8}[^\W_](?:[\w-]{0,62}[^\W_])?(?![\w-])"
+    r"|(?<![\w.!#$%&*+=?^{|}~-])[\w.+-]{1,64}@\[[0-9A-Fa-f:.IPv]{2,60}\]"
 )
-_PHONE = re.compile(r"(?<![\w.+/:-])(?:(?P<sure>\+|00(?=[1-9])|tel:\+?)[ \t]?|(?=[(0-9]))\(?\d(?:[ \t\-./()]{0,3}\d){6,14}(?![\w])")
+_PHONE = re.compile(
+    r"(?<![\w.+/:-])(?:(?P<sure>\+|00(?=[1-9])|tel:\+?)[ \t]?|(?=[(0-9]))(?:\((?=\d{1,5}\)))?\d(?:[ \t\-./()]{0,3}\d){6,14}(?![\w])"
+)
 _DATE = re.compile(r"\d{4}[-./]\d\d?[-./]\d\d?(?!\d)|\d\d?[-./]\d\d?[-./]\d{4}(?!\d)|\d{1,3}(?:\.\d{1,3}){3}(?![.\d])")
 
 

@@ -5,7 +5,6 @@ one pass over the text, and none is longer than a small multiple of it: the work
 """
 
 import base64
-import binascii
 import html
 import re
 import unicodedata
@@ -175,37 +174,33 @@ def blobs(text: str) -> Iterator[tuple[int, int, str]]:
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}")
 _HEX = re.compile(r"(?:0[xX])?((?:[0-9A-Fa-f]{2}){12,})")
-_READABLE = 0.9
+_READABLE = 0.7  # words glued to either end of a blob come out as rubbish
 
 
 def _from_hex(token: str) -> str:
     match = _HEX.fullmatch(token)
-    return _readable(bytes.fromhex(match[1])) if match else ""
+    text, readable = _read(bytes.fromhex(match[1])) if match else ("", 0.0)
+    return text if readable >= _READABLE else ""
 
 
 def _from_base64(token: str) -> str:
     token = token.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
-    for skip in range(4):  # something else may be glued in front of it
-        body = token[skip:]
-        body = body[: len(body) - (len(body) % 4 == 1)]
-        try:
-            said = _readable(base64.b64decode(body + "=" * (-len(body) % 4)))
-        except binascii.Error:
-            continue
-        if said:
-            return said
-    return ""
+    readings = [_read(_decoded(token[skip:])) for skip in range(4)]
+    text, readable = max(readings, key=lambda reading: reading[1])
+    return text if readable >= _READABLE else ""
 
 
-def _readable(data: bytes) -> str:
-    """The text in some bytes; empty if they are not text. UTF-16 of plain letters is UTF-8 with NULs, which a view drops."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return ""
-    shown, nuls = sum(map(_is_shown, text)), text.count("\0")
-    return text if text and shown + nuls >= len(text) * _READABLE and shown + 1 >= nuls else ""
+def _decoded(body: str) -> bytes:
+    body = body[: len(body) - (len(body) % 4 == 1)]
+    return base64.b64decode(body + "=" * (-len(body) % 4))
+
+
+def _read(data: bytes) -> tuple[str, float]:
+    """The text in some bytes, and how much of it is text. UTF-16 of plain letters is UTF-8 with NULs, which a view drops."""
+    text = data.decode("utf-8", "replace")
+    counted = text.replace("\0", "") if text.count("\0") <= len(text) / 2 + 1 else text
+    return text, sum(map(_is_shown, counted)) / max(len(counted), 1)
 
 
 def _is_shown(char: str) -> bool:
-    return char.isprintable() or char in "\t\r\n"
+    return (char.isprintable() and char != "\ufffd") or char in "\t\r\n" or unicodedata.category(char) == "Cf"
