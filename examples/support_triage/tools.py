@@ -65,7 +65,7 @@ def note_by_key(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
     """Whether the note was written, asked by its key."""
     with outside(call) as desk:
         effect = desk.effect(call.key)
-    return Found({"note": effect["target"], "key": call.key}) if effect["found"] else Absent()
+    return Found({"account": arguments["account"], "note": effect["target"].rpartition("/")[2]}) if effect["found"] else Absent()
 
 
 @tool(effect="write", title="Take the note back", label="internal", target="CRM", credential="desk", honours_key=True, deadline=10)
@@ -93,7 +93,7 @@ def update_crm(call: Call, account: str, note: Annotated[str, StringConstraints(
     """Write a note on the account, under the grant's id as its key."""
     with outside(call) as desk:
         written = desk.add_note(account, note, call.key)
-    return {"note": f"accounts/{account}/notes/{written['id']}", "key": call.key}
+    return {"account": account, "note": written["id"]}
 
 
 def message_in_mailbox(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
@@ -133,9 +133,9 @@ def reply_subject(arguments: Arguments) -> str:
     done=lambda a: f"E-mail to {', '.join(everyone(a))}",
     touches=lambda a: {"email": everyone(a)},
     # What was redeemed and never seen again is looked up by Message-ID. Absent means "may be sent again" only when no frozen worker
-    # can still be sending: the call ends for sure after `deadline`, and what it sent has arrived after `quarantine`.
-    deadline=5,
-    quarantine=1,
+    # can still be sending: the last bytes leave before `deadline`, and the mail server holds an unfinished message for 3 s at most.
+    deadline=4,
+    quarantine=3,
 )
 def send_email(
     call: Call,

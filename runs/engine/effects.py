@@ -97,9 +97,10 @@ def perform(
 def settle_in_flight(lease: Claim, journal: Journal, agent: Actor) -> None:
     """A cancelled run: find out what became of whatever was under way. Sends nothing."""
     for action_id in gates.current().in_flight(lease.run_id):
+        step = next(e.step for e in journal.all() if e.action_id == action_id and e.kind == "perform")
         with hold(lease, settling=True) as run:
+            entry = journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
             taken = gates.current().redeem(run, action_id, token=lease.token, worker=lease.worker)
-        entry = next(e for e in journal.all() if e.action_id == action_id and e.kind == "perform")
         if isinstance(taken, Redemption):
             _recover(Performance(lease, journal, agent, entry, None, taken, 0), may_send=False)
 

@@ -21,6 +21,7 @@ from runs.log import Text
 from runs.models import JournalEntry, Run
 from runs.vocabulary import RunParked, RunQueued, RunSucceeded
 
+LOOK_AGAIN_ANYWAY = timedelta(minutes=1)  # for a cancelled run that waits for a person to say what happened
 logger = logging.getLogger(__name__)
 
 
@@ -73,7 +74,7 @@ def _wait(held: Claim, outcome: Waits) -> str:
     wake_at = clock.now() + timedelta(seconds=outcome.wake_in) if outcome.wake_in is not None else None
     with log.holding(held.run_id, token=held.token) as run:
         if run.row.state == State.CANCELLING:
-            run.change(wake_at=wake_at)
+            run.change(wake_at=wake_at or clock.now() + LOOK_AGAIN_ANYWAY)
             return "cancelling"
         run.move(State.WAITING, waiting, waiting=waiting.model_dump(mode="json", exclude_none=True))
         run.change(wake_at=wake_at)
