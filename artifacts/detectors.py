@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from artifacts import views
-from artifacts.views import HIDDEN, View
+from artifacts import readings
+from artifacts.readings import HIDDEN, View
 
 SECRET, CARD, IBAN, PATH, EMAIL, PHONE = "secret", "card", "iban", "path", "email", "phone"
 KINDS = (SECRET, CARD, IBAN, PATH, EMAIL, PHONE)  # the first wins where two overlap
@@ -37,25 +37,25 @@ class Detector(Protocol):
 def find(text: str, *, kinds: Collection[str] = KINDS, has_marks: bool = False) -> tuple[Finding, ...]:
     """Everything of these kinds in `text`, in order and without overlap, also where it is escaped, broken over lines or encoded.
 
-    With `has_marks` the character `views.HIDDEN` stands for something that is hidden already; without, it is a character like others.
+    With `has_marks` the character `readings.HIDDEN` stands for something that is hidden already; without, it is a character like others.
     """
     return _merged(_layers(text if has_marks else text.replace(HIDDEN, "\ufffd"), frozenset(kinds), 0))
 
 
 def _layers(text: str, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
-    view = views.folded(text)
+    view = readings.folded(text)
     yield from _mapped(view, _read(view.text if view else text, kinds, depth))
 
 
 def _read(text: str, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
     plain = [Finding(*span, kind) for kind, detector in DETECTORS if kind in kinds for span in detector(text)]
     yield from plain
-    if joined := views.joined(text):
+    if joined := readings.joined(text):
         yield from _over_lines(text, joined, kinds, depth)
     if depth == MAX_LAYERS:
         return
     yield from _in_blobs(text, kinds, depth)
-    if undone := views.unescaped(text):
+    if undone := readings.unescaped(text):
         yield from _mapped(undone, _layers(undone.text, kinds, depth + 1))
 
 
@@ -70,7 +70,7 @@ def _over_lines(text: str, joined: View, kinds: frozenset[str], depth: int) -> I
 
 
 def _in_blobs(text: str, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
-    for start, end, said in views.blobs(text):
+    for start, end, said in readings.blobs(text):
         first = next(_layers(said, kinds, depth + 1), None)
         if first:
             yield Finding(start, end, first.kind)  # part of a blob cannot be hidden

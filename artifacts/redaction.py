@@ -17,7 +17,7 @@ from artifacts.detectors import CARD, EMAIL, IBAN, PATH, PHONE, SECRET, Finding
 from artifacts.messages import NotAMessage, preview
 from artifacts.rendition import PROMPT, UNREADABLE, Glyph, Hidden, More, Segment, Text, add, mark, marked, plain, segments
 from artifacts.structured import Piece
-from artifacts.views import HIDDEN
+from artifacts.readings import HIDDEN
 
 __all__ = ["DEFAULT", "Glyph", "Hidden", "More", "Policy", "Rendition", "Text", "narrow", "plain", "redact", "segments"]
 

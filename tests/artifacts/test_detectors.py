@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from artifacts import detectors, views
+from artifacts import detectors, readings
 from artifacts.detectors import CARD, EMAIL, IBAN, KINDS, PATH, PHONE, SECRET, find
 
 # Made up, and written in two parts so that no scanner takes them for real ones
@@ -287,7 +287,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("value", ["4111 1111 1111 1111", "DE89370400440532013000", TOKENS[0], TOKENS[7], TOKENS[2], "password=hunter2"])
 def test_a_disguised_value_does_not_show(value: str, disguise: str) -> None:
     text = f"before {DISGUISES[disguise](value)} after"
-    rest = _without(text, set(KINDS), views.HIDDEN)
+    rest = _without(text, set(KINDS), readings.HIDDEN)
     assert find(text), text
     assert rest.startswith("before")
     assert rest.endswith("after") or disguise == "base64 in lines"  # where a block of lines ends cannot be known
@@ -338,7 +338,7 @@ def test_disguises_over_disguises_are_seen_through(data: st.DataObject) -> None:
 
 @given(st.text(), st.data())
 def test_a_view_knows_where_each_stretch_of_it_came_from(text: str, data: st.DataObject) -> None:
-    for make in (views.folded, views.unescaped, views.joined):
+    for make in (readings.folded, readings.unescaped, readings.joined):
         view = make(text)
         if view and view.text:
             start = data.draw(st.integers(0, len(view.text) - 1))
@@ -482,11 +482,11 @@ def _without(text: str, kinds: set[str], mark: str = "") -> str:
 
 def _laid_bare(text: str) -> str:
     """The text in every reading of it, one after the other."""
-    readings, said = [text], [text]
+    texts, said = [text], [text]
     for _ in range(3):
-        views_of = [make(text) for text in readings for make in (views.folded, views.unescaped, views.joined)]
-        readings = [view.text for view in views_of if view] + [blob for text in readings for *_, blob in views.blobs(text)]
-        said += readings
+        views = [make(text) for text in texts for make in (readings.folded, readings.unescaped, readings.joined)]
+        texts = [view.text for view in views if view] + [blob for text in texts for *_, blob in readings.blobs(text)]
+        said += texts
     return "\n".join(said)
 
 
