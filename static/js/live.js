@@ -70,6 +70,7 @@
       const seq = this.counts ? highest(message.content) : 0;
       if (seq && seq <= this.seq) return;
       if (!this.draw(html)) return this.lost(); // not drawn, so asked for again
+      this.attempt = 0; // it brought something, so if it is cut off now, come back at once
       this.seq = Math.max(this.seq, seq);
       if (message.content.querySelector("[data-live-end]")) this.end("ended");
       tell();
