@@ -15,9 +15,9 @@ from artifacts import detectors, structured
 from artifacts.charsets import Decoded, decode
 from artifacts.detectors import CARD, EMAIL, IBAN, PATH, PHONE, SECRET, Finding
 from artifacts.messages import NotAMessage, preview
+from artifacts.readings import HIDDEN
 from artifacts.rendition import PROMPT, UNREADABLE, Glyph, Hidden, More, Segment, Text, add, mark, marked, plain, segments
 from artifacts.structured import Piece
-from artifacts.readings import HIDDEN
 
 __all__ = ["DEFAULT", "Glyph", "Hidden", "More", "Policy", "Rendition", "Text", "narrow", "plain", "redact", "segments"]
 

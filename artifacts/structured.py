@@ -62,6 +62,12 @@ def pieces(text: str, keys: Mapping[str, str]) -> Iterator[Piece]:
     return _Reader(text, keys).pieces()
 
 
+def kind_of_key(key: str) -> str:
+    """The kind of value that a key promises: `secret`, `prompt`, or empty. `DB_PASSWORD`, `x-api-key` and `apiKey` are all secret."""
+    bare = _bare(key)
+    return SECRET if _SECRET_KEY.search(bare) else PROMPT if _PROMPT_KEY.match(bare) else ""
+
+
 class _Reader:
     def __init__(self, text: str, keys: Mapping[str, str], nested: int = 0) -> None:
         self.text, self.keys, self.nested = text, keys, nested
@@ -110,8 +116,7 @@ class _Reader:
         return self._kind_of_key(level.key) or (self._kind_of_key(level.named) if _bare(level.key) in _VALUE_KEYS else "")
 
     def _kind_of_key(self, key: str) -> str:
-        bare = _bare(key)
-        return self.keys.get(bare) or (SECRET if _SECRET_KEY.search(bare) else PROMPT if _PROMPT_KEY.match(bare) else "")
+        return self.keys.get(_bare(key)) or kind_of_key(key)
 
     def _scalar(self, lexeme: str, hide: str, start: int, end: int) -> Iterator[Piece]:
         if not lexeme.startswith('"'):
