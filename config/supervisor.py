@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,11 +70,11 @@ class Supervisor:
         running = self.parts[part.name] = _Running(part)
         self._start(running)
 
-    def watch(self, seconds: float | None = None) -> None:
-        """Pass on output and start again what ended, until asked to stop or until `seconds` have gone by."""
-        until = None if seconds is None else time.monotonic() + seconds
-        while not self.stopping and (until is None or time.monotonic() < until):
-            self._pass_on_output(TICK if until is None else max(0.0, min(TICK, until - time.monotonic())))
+    def watch(self, *, until: Callable[[], bool] = lambda: False, seconds: float = float("inf")) -> None:
+        """Pass on output and start again what ended; returns when asked to stop, when `until` holds, or after `seconds`."""
+        end = time.monotonic() + seconds
+        while not self.stopping and not until() and time.monotonic() < end:
+            self._pass_on_output(max(0.0, min(TICK, end - time.monotonic())))
             self._start_again_what_ended()
 
     def stop(self) -> None:

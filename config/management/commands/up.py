@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from config.supervisor import Part, Supervisor
 
 PYTHON = sys.executable
 VALKEY_START_MAX = 15.0  # seconds
+HEAD_START = 5.0  # seconds that the web server and worker have before the rest starts, unless they are ready sooner
 PATIENCE = 20.0  # seconds until it says why nobody can come in yet
 
 
@@ -36,40 +38,41 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--with", dest="extras", action="append", default=[], metavar="NAME=COMMAND", help="one more process")
         parser.add_argument("--without", action="append", default=[], metavar="NAME", choices=("web", "worker", "beat"))
-        parser.add_argument("--env", dest="variables", action="append", default=[], metavar="NAME=VALUE", help="a variable for all of them")
         parser.add_argument("--first", action="append", default=[], metavar="COMMAND", help="a manage.py command to run before, in order")
-        parser.epilog = "In COMMAND and VALUE, {data} stands for DATA_DIR and {port+1} … {port+9} for the ports after PORT."
+        parser.epilog = "In COMMAND of --with, {data} stands for DATA_DIR and {port+1} … {port+9} for the ports after PORT."
 
-    def handle(self, *, extras: list[str], without: list[str], variables: list[str], first: list[str], **_: Any) -> None:
+    def handle(self, *, extras: list[str], without: list[str], first: list[str], **_: Any) -> None:
         data = datadir.claim(settings.DATA_DIR)
         lock = datadir.lock(data)
         door = listen(settings.HOST, settings.PORT)
-        port = door.getsockname()[1]
-        fill = _Blanks(data, port)
-        os.environ.update(_pair(variable, fill) for variable in variables)
-        additional = [_pair(extra, fill) for extra in extras]
-        fill.check_ports()
+        additional = others(extras, lock, _Blanks(data, door.getsockname()[1]))
+        chosen = [part for part in parts(door, lock) if part.name not in without]
 
         supervisor = Supervisor(data / "up.json")
         try:
             if settings.VALKEY_SOCKET:
                 start_valkey(supervisor, data, lock)
+            for part in additional:
+                supervisor.add(part)
             for command in first:
-                supervisor.say(f"manage.py {command} …")
+                supervisor.say(f"==> manage.py {command}")
                 call_command(*shlex.split(command))
             connections.close_all()
-            for part in parts(door, lock):
-                if part.name not in without:
-                    supervisor.add(part)
-            for name, command in additional:
-                supervisor.add(Part(name, shlex.split(_with_this_python(command)), keep=(lock,)))
-            if "web" not in without:
-                threading.Thread(target=_greet, args=(supervisor, port), daemon=True).start()
-            supervisor.watch()
+            run(supervisor, chosen, _watch_for_ready(supervisor, door) if "web" not in without else lambda: True)
         finally:
             supervisor.say("Stopping …")
             supervisor.stop()
             supervisor.say("Stopped.")
+
+
+def run(supervisor: Supervisor, chosen: list[Part], ready: Callable[[], bool]) -> None:
+    """Start our own parts and look after everything until somebody asks to stop."""
+    for part in chosen[:2]:
+        supervisor.add(part)
+    supervisor.watch(until=ready, seconds=HEAD_START)  # on a small machine each start takes from the page that somebody waits for
+    for part in chosen[2:]:
+        supervisor.add(part)
+    supervisor.watch()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -116,7 +119,7 @@ def start_valkey(supervisor: Supervisor, data: Path, lock: int) -> None:
         try:
             return client.ping() and client.close()
         except redis.RedisError:
-            supervisor.watch(0.02)
+            supervisor.watch(seconds=0.02)
         if time.monotonic() > until:
             raise OddSetting(f"Valkey did not start within {VALKEY_START_MAX:g} seconds; its lines above say why.")
     return None
@@ -132,6 +135,16 @@ def parts(door: socket.socket, lock: int) -> list[Part]:
         Part("worker", [*celery, "-q", "worker", "--pool", "prefork", "--without-mingle", "--without-gossip"], keep=(lock,)),
         Part("beat", [*celery, "-q", "beat", "--pidfile="], keep=(lock,)),
     ]
+
+
+def others(extras: list[str], lock: int, fill: "_Blanks") -> list[Part]:
+    """What `--with` names. `python` in front means the Python that runs Handrail."""
+    named = [extra.partition("=") for extra in extras]
+    if odd := next((name or command for name, _, command in named if not (name and command)), None):
+        raise OddSetting(f"--with expects NAME=COMMAND, not {odd!r}.")
+    commands = {name: re.sub(r"^python3? ", lambda _: f"{shlex.quote(PYTHON)} ", fill(command)) for name, _, command in named}
+    fill.check_ports()
+    return [Part(name, shlex.split(command), keep=(lock,)) for name, command in commands.items()]
 
 
 class _Blanks:
@@ -158,33 +171,31 @@ class _Blanks:
         return str(self.port + offset)
 
 
-def _pair(text: str, fill: _Blanks) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise OddSetting(f"expected NAME=…, not {text!r}.")
-    return name, fill(value)
+def _watch_for_ready(supervisor: Supervisor, door: socket.socket) -> Callable[[], bool]:
+    ready = threading.Event()
+    threading.Thread(target=_greet, args=(supervisor, door.getsockname()[1], ready), daemon=True).start()
+    return ready.is_set
 
 
-def _with_this_python(command: str) -> str:
-    return re.sub(r"^python3? ", lambda _: f"{shlex.quote(PYTHON)} ", command)
-
-
-def _greet(supervisor: Supervisor, port: int) -> None:
+def _greet(supervisor: Supervisor, port: int, ready: threading.Event) -> None:
     """Says where to go as soon as somebody could; before that, after a while, says what is missing."""
-    began = time.monotonic()
-    waited = False
+    patience_ends = time.monotonic() + PATIENCE
     while not supervisor.stopping:
         missing = _not_ready(port)
         if not missing:
-            where = f"http://127.0.0.1:{port}" if settings.DEMO else settings.HANDRAIL_URL
-            return supervisor.say(
-                _DEMO_GREETING.format(where=where, data=settings.DATA_DIR) if settings.DEMO else f"Handrail is ready: {where}"
-            )
-        if not waited and time.monotonic() - began > PATIENCE:
+            ready.set()
+            return supervisor.say(_greeting(port))
+        if time.monotonic() > patience_ends:
             supervisor.say(f"Not ready yet: {missing}. The lines above may say why.")
-            waited = True
+            patience_ends = float("inf")
         time.sleep(0.1)
     return None
+
+
+def _greeting(port: int) -> str:
+    if settings.DEMO:
+        return _DEMO_GREETING.format(where=f"http://127.0.0.1:{port}", data=settings.DATA_DIR)
+    return f"Handrail is ready: {settings.HANDRAIL_URL}"
 
 
 def _not_ready(port: int) -> str:

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Handrail with its example, on this machine only. `make demo` calls it, with PORT and DATA_DIR set.
+# The example's outside world, a help desk with a mailbox, is a process of its own on the two ports after PORT.
+set -eu
+cd "$(dirname "$0")/.."
+case $PORT in
+    '' | *[!0-9]* | ??????*) after=0 ;; # not a port; the settings say so
+    *) after=$PORT ;;
+esac
+export HANDRAIL_DEMO=1
+export HANDRAIL_DESK_URL="http://127.0.0.1:$((after + 1))" HANDRAIL_DESK_SMTP="127.0.0.1:$((after + 2))"
+exec .venv/bin/python manage.py up \
+    --with 'desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2}' \
+    --first 'migrate --verbosity 0' --first demo_seed

@@ -1,0 +1,114 @@
+"""Infrastructure for tests/conftest.py to take in: databases that may be emptied, a browser, the house as real processes."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from django.db import connection
+from django.test import TransactionTestCase
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from access import append_only
+from tests import chromium
+from tests.stack import Stack
+
+# the same examples each time, so that a change that breaks nothing never fails; HYPOTHESIS_PROFILE=default searches anew
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+DATABASE_MARKS = {"sqlite": "sqlite_only", "postgres": "postgres_only"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark by directory, and leave out what is about the other database: not skipped, since nothing is missing."""
+    for item in items:
+        place = item.path.relative_to(config.rootpath).parts
+        for mark in ("browser", "acceptance"):
+            if mark in place[:-1]:
+                item.add_marker(mark)
+    other = DATABASE_MARKS["postgres" if os.environ.get("HANDRAIL_TEST_DB", "sqlite") == "sqlite" else "sqlite"]
+    left_out = [item for item in items if item.get_closest_marker(other)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+_empty_the_tables = TransactionTestCase._fixture_teardown
+
+
+def _empty_append_only_tables_too(self: TransactionTestCase) -> None:
+    # a test with transaction=True ends by emptying every table, which on SQLite is a DELETE; migrate's signal puts the triggers back
+    if connection.vendor == "sqlite":
+        append_only.remove()
+    _empty_the_tables(self)
+
+
+TransactionTestCase._fixture_teardown = _empty_append_only_tables_too
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of this process."""
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's loop runs in this thread, and Django would refuse to read its database
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(**chromium.options())
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
+    """Makes browser contexts (a person with cookies of their own): `new_context(viewport={"width": 390, "height": 844})`."""
+    with ExitStack() as opened:
+
+        def make(**options: Any) -> BrowserContext:
+            context = browser.new_context(**options)
+            context.set_default_timeout(20_000)
+            opened.callback(context.close)
+            return context
+
+        yield make
+
+
+@pytest.fixture
+def page(new_context: Callable[..., BrowserContext]) -> Iterator[Page]:
+    """A page at 1440 × 900. What the browser's console complains about fails the test, but for a refusal that the test provoked."""
+    page = new_context(viewport={"width": 1440, "height": 900}).new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if _is_a_complaint(message) else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    assert not complaints, f"the browser's console has {complaints}"
+
+
+def _is_a_complaint(message: ConsoleMessage) -> bool:
+    refused = message.text.startswith("Failed to load resource") and "/static/" not in message.location.get("url", "")
+    return message.type in ("error", "warning") and not refused
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The whole demo, seeded, with the desk: shared by all tests of this process, which leave it running."""
+    with Stack(tmp_path_factory.mktemp("server"), desk=True, first=["demo_seed"]) as stack:
+        yield stack
+
+
+@pytest.fixture
+def new_stack(tmp_path: Path) -> Iterator[Callable[..., Stack]]:
+    """Starts a stack of the test's own: `new_stack(desk=True, first=["demo_seed"], without=["worker"], env={…})`."""
+    with ExitStack() as opened:
+        count = 0
+
+        def make(**options: Any) -> Stack:
+            nonlocal count
+            count += 1
+            where = tmp_path / f"stack-{count}"
+            where.mkdir()
+            return opened.enter_context(Stack(where, **options))
+
+        yield make

@@ -1,0 +1,67 @@
+"""The settings of the tests: those of config.settings, in the safe topology (not the demo), with services of their own.
+
+HANDRAIL_TEST_DB says which database: `sqlite` (the default) or `postgres`. Nothing of this stays in the environment: a process that a
+test starts gets what the test gives it, and cannot touch the tests' own database by mistake.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests import postgres, valkey
+
+KIND = os.environ.setdefault("HANDRAIL_TEST_DB", "sqlite")
+if KIND not in ("sqlite", "postgres"):
+    raise SystemExit(f"HANDRAIL_TEST_DB must be sqlite or postgres, not {KIND!r}.")
+
+
+def _remove(directory: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child runs this hook too
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+# the workers of pytest-xdist find the services of the process that started them
+server = postgres.server() if KIND == "postgres" else ""
+broker = os.environ.get("HANDRAIL_TEST_VALKEY") or valkey.start()
+data = Path(tempfile.mkdtemp(prefix="handrail-test-"))
+atexit.register(_remove, data, os.getpid())
+os.environ["HANDRAIL_TEST_VALKEY"] = broker
+
+OURS = {
+    "DATA_DIR": str(data / "data"),
+    "DATABASE_URL": server,
+    "VALKEY_URL": broker,
+    "SECRET_KEY": "for tests only " * 5,
+    "HANDRAIL_VAULT_KEY": "dGVzdHMgb25seSwgMzIgYnl0ZXMgb2YgdGV4dCBoZXI=",
+    "HANDRAIL_URL": "https://handrail.test",
+    "HANDRAIL_WORKFLOWS": "examples.support_triage.workflow",
+}
+NOT_OURS = (
+    "HANDRAIL_DEMO",
+    "DEBUG",
+    "TRUST_PROXY",
+    "HOST",
+    "PORT",
+    "DATABASE_POOL",
+    "REDIS_URL",
+    "ALLOWED_HOSTS",
+    "LOG_FORMAT",
+    "LOG_LEVEL",
+)
+for name in NOT_OURS:
+    os.environ.pop(name, None)
+os.environ |= OURS
+
+from config.settings import *  # noqa: E402, F403
+from config.settings import DATABASES  # noqa: E402
+
+for name in OURS:
+    del os.environ[name]
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the real one is slow on purpose
+if KIND == "sqlite":
+    DATABASES["default"]["TEST"] = {"NAME": data / "data" / "test.sqlite3"}  # a file: threads and other processes share it, as in life
+    # nobody cuts the power of this database; everything else about it is as in life
+    DATABASES["default"]["OPTIONS"]["init_command"] = DATABASES["default"]["OPTIONS"]["init_command"].replace("=FULL", "=OFF")
