@@ -73,8 +73,8 @@ def decide(
         if verdict == "rejected":
             settle(run, action, "rejected", seq=decision.seq)
         elif _approvals(action) >= action.policy.quorum:
-            settle(run, action, "approved", seq=decision.seq)
             grants.give(run, action)
+            settle(run, action, "approved", seq=decision.seq)
     return Decided(decision, action, again=False)
 
 

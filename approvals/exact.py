@@ -1,7 +1,7 @@
 """The exact action behind a proposal: built once, kept as its canonical bytes, read back from them."""
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -56,6 +56,7 @@ def attachment(action: ProposedAction, index: int) -> tuple[Attachment, Payload]
     return read(action).attachments[index], payload
 
 
-def without_nonce(action: CanonicalAction) -> CanonicalAction:
-    """For telling a repeat: the same thing proposed twice differs in its nonce only."""
-    return replace(action, nonce="")
+def sameness(action: CanonicalAction) -> str:
+    """A digest that is equal for the same thing proposed twice: the nonce, and whatever was made of it, is left out."""
+    text = canonical.canonical_bytes(action)
+    return hashlib.sha256(text.replace(action.nonce.encode(), b"")).hexdigest()

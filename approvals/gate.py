@@ -8,7 +8,7 @@ import orjson
 
 from access.models import Workspace
 from access.rules import Actor
-from approvals import canonical, decisions, exact, execution, grants, inspection, policy
+from approvals import canonical, contacts, decisions, exact, execution, grants, inspection, policy
 from approvals.canonical import CanonicalAction
 from approvals.models import Decision, Grant, Policy, ProposedAction
 from approvals.policy import Judgement, Taint
@@ -124,7 +124,7 @@ def tools_used(run_id: UUID) -> set[str]:
 def _put_up(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, rule: Policy, judgement: Judgement) -> ProposedAction:
     """Keep the exact action and say so in the log; an automatic rule grants it at once."""
     tool, run = proposal.tool, held.row
-    warnings = inspection.inspect(what, facts=_facts(run.workspace_id, run.pk, what))
+    warnings = inspection.inspect(what, facts=_facts(held, proposal, what))
     kept = vault.keep(
         run.workspace_id, canonical.canonical_bytes(what), label=_at_least_personal(tool.label), media_type="application/json"
     )
@@ -176,11 +176,24 @@ def _put_up(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, 
     return action
 
 
-def _facts(workspace_id: UUID, run_id: UUID, what: CanonicalAction) -> inspection.Facts:
-    """What is known here of the addresses, and of the same thing proposed before."""
+def _facts(held: Held, proposal: Proposal, what: CanonicalAction) -> inspection.Facts:
+    """What is known here: whose addresses are inside, who was written to before, and the same thing proposed before in this run."""
+    workspace_id = held.row.workspace_id
+    same = _same_before(held.row.pk, what)
     return inspection.Facts(
         internal_domains=frozenset(Workspace.objects.values_list("mail_domains", flat=True).get(pk=workspace_id)),
+        known_addresses=frozenset(address for address, times in contacts.written_to(workspace_id, what.recipients).items() if times),
+        contents={a.payload.commitment: vault.open_bytes(a.payload) for a in proposal.attachments},
+        executed_same=sum(1 for action in same if action.state == "approved" and action.grant.outcome == "executed"),
+        rejected_same=sum(1 for action in same if action.state == "rejected"),
     )
+
+
+def _same_before(run_id: UUID, what: CanonicalAction) -> list[ProposedAction]:
+    """Settled actions of this run that are the same but for their nonce."""
+    earlier = ProposedAction.objects.select_related("grant").filter(run_id=run_id, tool=what.tool, state__in=("approved", "rejected"))
+    wanted = exact.sameness(what)
+    return [action for action in earlier if exact.sameness(exact.read(action)) == wanted]
 
 
 def _risk(tool: Tool, warnings: Sequence[inspection.Warning]) -> int:

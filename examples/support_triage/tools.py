@@ -1,6 +1,7 @@
 """What support triage may do: read tickets and accounts, write a note to the CRM, send one e-mail."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from email.headerregistry import Address
@@ -105,7 +106,9 @@ def message_in_mailbox(call: Call, arguments: Arguments) -> Found | Absent | Uns
 
 def complete_message(arguments: dict[str, Any], nonce: str) -> dict[str, Any]:
     """Fix what a mail program would otherwise make up while sending: the sender, the Message-ID and the line ends."""
-    body = "\n".join(arguments["body"].splitlines()).rstrip("\n") + "\n"
+    body = (
+        "\r\n".join(re.split(r"\r\n|\r|\n", arguments["body"].rstrip())) + "\r\n"
+    )  # as MIME has it, so that what arrives equals what was approved
     return arguments | {"sender": COMPANY, "message_id": f"<{nonce}@{DOMAIN}>", "body": body}
 
 

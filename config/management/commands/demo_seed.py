@@ -1,0 +1,47 @@
+"""`manage.py demo_seed`: the demo's workspace, people, agent and policies. Safe to repeat; changes nothing that is there."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from access.models import Agent, Membership, Role, User, Workspace
+from access.rules import ROLES
+from approvals import demo as approvals_demo
+
+PEOPLE = (
+    ("Riley Park", "reviewer"),
+    ("Sam Okafor", "reviewer"),
+    ("Morgan Bell", "manager"),
+    ("Otto Brandt", "operator"),
+    ("Ada Lindqvist", "admin"),
+)
+OWNER = ("Priya Nair", "manager")  # owns the agent, and so its runs: Riley and Sam may decide
+
+
+class Command(BaseCommand):
+    help = "Put the demo's people, agent and policies in place. Safe to repeat."
+
+    def handle(self, **_: Any) -> None:
+        if not settings.DEMO:
+            raise CommandError("This is not the demo (HANDRAIL_DEMO=1), so nothing was put in.")
+        workspace, _created = Workspace.objects.get_or_create(
+            slug="fernhill", defaults={"name": "Fernhill", "mail_domains": ["fernhill.example"]}
+        )
+        roles = {name: _role(workspace, name) for name in ROLES}
+        for name, role in PEOPLE:
+            _person(workspace, name, roles[role])
+        owner = _person(workspace, OWNER[0], roles[OWNER[1]])
+        Agent.objects.get_or_create(workspace=workspace, name="support-triage", defaults={"owner": owner})
+        approvals_demo.policies(workspace)
+
+
+def _role(workspace: Workspace, name: str) -> Role:
+    return Role.objects.get_or_create(workspace=workspace, name=name, defaults={"capabilities": list(ROLES[name])})[0]
+
+
+def _person(workspace: Workspace, name: str, role: Role) -> User:
+    email = f"{name.split()[0].lower()}@fernhill.example"
+    user = User.objects.filter(email=email).first() or User.objects.create_user(email, None, name=name)
+    Membership.objects.get_or_create(workspace=workspace, user=user, defaults={"role": role})
+    return user
