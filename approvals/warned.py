@@ -1,11 +1,12 @@
-"""The warnings that inspection left on an action, in words. A closed list: a code that is not in it is named as it is."""
+"""The warnings that inspection left on an action, as cards draw them; the words are inspection's."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from approvals import inspection
 from approvals.cards import Warn
 
-_ORDER = {"lock": 0, "warn": 1, "info": 2}
+_ORDER = {severity: place for place, severity in enumerate(inspection.SEVERITIES)}
 
 
 def read(stored: Iterable[Mapping[str, Any]]) -> list[Warn]:
@@ -15,4 +16,5 @@ def read(stored: Iterable[Mapping[str, Any]]) -> list[Warn]:
 
 def _warn(stored: Mapping[str, Any]) -> Warn:
     code = str(stored.get("code", ""))
-    return Warn(code, str(stored.get("severity", "warn")), str(stored.get("path", "")), code.replace("_", " ").capitalize() + ".")
+    said = inspection.words(code, stored.get("params", {}))
+    return Warn(code, str(stored.get("severity", "warn")), str(stored.get("path", "")), said.strong, said.text, said.tag, said.ack)

@@ -28,7 +28,8 @@ def decode(data: bytes, charset: str = "") -> Decoded:
     """Text out of bytes in `charset`, or UTF-8 where that is unknown. A byte-order mark wins. What is no text becomes U+FFFD."""
     codec = next((name for mark, name in _MARKS if data.startswith(mark)), "") or _codec(charset)
     text = data.decode(codec, "replace").removeprefix("\ufeff")
-    return Decoded(text, text.count("\ufffd") / len(text) if text else 0.0, codec)
+    bad = text.count("\ufffd") - data.count("\ufffd".encode(codec, "ignore") or b"\xef\xbf\xbd")
+    return Decoded(text, max(bad, 0) / len(text) if text else 0.0, codec)
 
 
 def _codec(charset: str) -> str:

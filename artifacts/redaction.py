@@ -8,7 +8,7 @@ so are prompts, hook bodies, and whatever is not text of a known type. A policy 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from artifacts import detectors, structured
@@ -71,7 +71,10 @@ def redact(content: bytes, *, media_type: str, label: str, policy: Policy = DEFA
     if source is None or source.unread > _MOSTLY:
         return _only(UNREADABLE, f" {len(content):,} bytes of {kind or 'an unknown type'}")
     kinds = policy.hides(label)
-    return _rendered(_settled(_cut(_pieces(source.text, kind, policy), source, kinds), kinds))
+    if _is_json(kind) and structured.is_json(source.text):
+        parts = _cut(structured.pieces(source.text, policy.keys), source, kinds)
+        return _rendered(structured.with_quoted_marks(_settled(parts, kinds, structured.within_strings)))
+    return _rendered(_settled(_cut(_pieces(source.text), source, kinds), kinds))
 
 
 def narrow(text: str, *, label: str, policy: Policy = DEFAULT) -> Rendition:
@@ -90,23 +93,24 @@ def _text_of(content: bytes, kind: str, charset: str) -> Decoded | None:
     return decode(content, charset) if _is_text(kind) else None
 
 
-def _pieces(text: str, kind: str, policy: Policy) -> Iterator[Piece]:
-    if _is_json(kind) and structured.is_json(text):
-        return structured.pieces(text, policy.keys)
+def _pieces(text: str) -> Iterator[Piece]:
     return (Piece(Text(text[at : at + _CHUNK]), min(at + _CHUNK, len(text))) for at in range(0, len(text), _CHUNK))
 
 
 # Hiding
 
 
-def _settled(parts: list[Segment], kinds: frozenset[str]) -> list[Segment]:
-    """With everything of these kinds hidden, so that looking again finds nothing."""
+Bounds = Callable[[str, tuple[Finding, ...]], tuple[Finding, ...]]
+
+
+def _settled(parts: list[Segment], kinds: frozenset[str], bounds: Bounds = lambda _, findings: findings) -> list[Segment]:
+    """With everything of these kinds hidden, so that looking again finds nothing. `bounds` says where a finding has to end."""
     for _ in range(_ROUNDS):
         working = _working(parts)
         findings = detectors.find(working, kinds=kinds, has_marks=True)
         if not findings:
             return parts
-        parts = _hidden(parts, working, findings)
+        parts = _hidden(parts, working, bounds(working, findings))
     return [Hidden(SECRET)]
 
 

@@ -6,11 +6,12 @@ everything stay as they are, and depth and size cost no more than the part that 
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from artifacts.detectors import SECRET
-from artifacts.rendition import PROMPT, Hidden, Segment, Text
+from artifacts.detectors import SECRET, Finding
+from artifacts.rendition import PROMPT, Hidden, Segment, Text, add
 
 _TOKEN = re.compile(r'\s*(?P<token>"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)', re.DOTALL)
 _LITERALS = frozenset({"true", "false", "null"})
@@ -60,6 +61,38 @@ def is_json(text: str) -> bool:
 def pieces(text: str, keys: Mapping[str, str]) -> Iterator[Piece]:
     """The parts of a JSON text in order, from the first; what nobody asks for is not read. `keys` names further keys and their kinds."""
     return _Reader(text, keys).pieces()
+
+
+def within_strings(text: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """What begins inside of a string ends in it, so that the quotes stay: a key without an end does not swallow the values after it."""
+    strings = list(_STRING.finditer(text))
+    begins = [string.start() for string in strings]
+    return tuple(_clipped(finding, strings[at] if (at := bisect_left(begins, finding.start) - 1) >= 0 else None) for finding in findings)
+
+
+def _clipped(finding: Finding, string: re.Match[str] | None) -> Finding:
+    if string is None or finding.start >= string.end() - 1:
+        return finding
+    return Finding(finding.start, min(finding.end, string.end() - 1), finding.kind)
+
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def with_quoted_marks(parts: Iterable[Segment]) -> list[Segment]:
+    """With quotes around what is hidden outside of a string, such as a number, so that JSON stays JSON."""
+    result: list[Segment] = []
+    inside = False
+    for part in parts:
+        if isinstance(part, Text):
+            inside ^= len(_QUOTE.findall(part.text)) % 2 == 1
+        bare = isinstance(part, Hidden) and not inside
+        for each in (Text('"'), part, Text('"')) if bare else (part,):
+            add(result, each)
+    return result
+
+
+_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
 
 
 def kind_of_key(key: str) -> str:
