@@ -167,5 +167,6 @@ class Problems:
             return response
         refusal = NotFound() if response.status_code == 404 else Refused(response)
         told = refused(request, refusal)
-        told.headers |= {name: value for name, value in response.headers.items() if name in ("Allow", "Retry-After")}
+        for name in response.headers.keys() & {"Allow", "Retry-After"}:
+            told.headers[name] = response.headers[name]
         return told

@@ -22,6 +22,7 @@ from django.conf import settings  # noqa: E402
 from django.http.request import validate_host  # noqa: E402
 from django.urls import URLPattern, re_path  # noqa: E402
 
+from approvals import routing as approvals_routing  # noqa: E402
 from config.middleware import SAFE_HEADERS  # noqa: E402
 from runs.routing import http_urlpatterns, websocket_urlpatterns  # noqa: E402
 
@@ -112,9 +113,27 @@ def safe_headers() -> list[tuple[bytes, bytes]]:
 
 def with_session(route: URLPattern) -> URLPattern:
     """A stream's route, whose consumer finds the session and its user in the scope."""
-    return URLPattern(route.pattern, AuthMiddlewareStack(route.callback), route.default_args, route.name)
+    return URLPattern(route.pattern, with_safe_headers(AuthMiddlewareStack(route.callback)), route.default_args, route.name)
+
+
+def with_safe_headers(inner: Application) -> Application:
+    """Puts the safe headers on a stream, except those that it sets itself."""
+    safe = safe_headers()
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = list(message.get("headers", ()))
+                named = {name.lower() for name, _ in own}
+                message = message | {"headers": own + [each for each in safe if each[0] not in named]}
+            await send(message)
+
+        await inner(scope, receive, send_safely)
+
+    return application
 
 
 http = URLRouter([*map(with_session, http_urlpatterns), re_path(r"", django_application)])
-websocket = AuthMiddlewareStack(URLRouter([*websocket_urlpatterns, re_path(r"", WebsocketDenier.as_asgi())]))
+sockets = [*websocket_urlpatterns, *approvals_routing.websocket_urlpatterns, re_path(r"", WebsocketDenier.as_asgi())]
+websocket = AuthMiddlewareStack(URLRouter(sockets))
 application = ProtocolTypeRouter({"http": BodyLimit(http, settings.BODY_MAX), "websocket": SameOrigin(websocket)})

@@ -12,7 +12,6 @@ from uuid import UUID
 import orjson
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from ninja import Body, Header, Query, Router, Status
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
@@ -270,7 +269,7 @@ def _as_run(run: Run, texts: dict[UUID, vault.Shown]) -> dict[str, Any]:
         "created_at": run.created_at,
         "ending": {"state": run.state, "seq": run.seq, "at": run.ended_at} if lifecycle.ended(run.state) else None,
         "links": {
-            "page": reverse("runs:run", args=[run.pk]),
+            "page": f"/runs/{run.pk}",
             "events": f"{path}/events",
             "stream": f"{path}/stream",
             "socket": f"/ws/runs/{run.pk}",

@@ -19,10 +19,10 @@ from channels.generic.http import AsyncHttpConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from access import problems, rules, sockets
-from access.errors import Refusal
+from access.errors import NotFound, Refusal
 from access.rules import Actor
 from runs import signals
-from runs.errors import BadCursor, MethodNotAllowed
+from runs.errors import BadCursor, MethodNotAllowed, Withdrawn
 from runs.hub import Batch, follow, in_thread
 from runs.models import Run
 
@@ -60,7 +60,11 @@ class _Reader:
         return actor, rules.get(actor, Run, self.run_id, self.capability)
 
     async def recheck(self) -> Actor:
-        return (await self.enter())[0]
+        """Who reads, as things stand now. Withdrawn if they may no longer."""
+        try:
+            return (await self.enter())[0]
+        except NotFound:
+            raise Withdrawn from None
 
     async def ending(self, run_id: UUID) -> dict[str, Any]:
         return {"end": True, **(await in_thread(signals.ending_of)(run_id) or {})}

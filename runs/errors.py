@@ -58,6 +58,10 @@ class BadCursor(BadInput):
     """This cursor is no sequence number."""
 
 
+class Withdrawn(Forbidden):
+    """You may no longer see this."""
+
+
 class MethodNotAllowed(Refusal):
     """This address does not know that method."""
 

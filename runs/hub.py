@@ -23,10 +23,8 @@ import orjson
 import redis.asyncio
 from channels.db import database_sync_to_async
 from django.conf import settings
-from django.db import Error as DatabaseError
 
 from access import rules
-from access.errors import Refusal
 from access.rules import Actor, Standing
 from runs import live, stream
 from runs.models import Run
@@ -196,7 +194,7 @@ class Hub:
                 watched.seq = max(watched.seq, page.cursor)
                 if not page.seqs:
                     watched.hint = watched.seq  # somebody promised more than there is
-        except (DatabaseError, Refusal) as error:
+        except Exception as error:  # a database that is away, most likely; nothing is lost, for nothing was counted as given
             log.warning("run not read; the next look will", extra={"run": str(run_id), "error": type(error).__name__})
         finally:
             watched.reading = None
@@ -222,12 +220,15 @@ class Hub:
             try:
                 async with redis.asyncio.Redis.from_url(settings.VALKEY_URL, **_PATIENCE) as valkey, valkey.pubsub() as channel:
                     await channel.subscribe(live.CHANNEL)
-                    async for message in channel.listen():
-                        failures = 0
-                        self._heard(message)
+                    while True:
+                        if message := await channel.get_message(timeout=POLL):
+                            failures = 0
+                            self._heard(message)
             except (redis.RedisError, OSError) as error:
-                if self.connected:
+                if failures == 0:
                     log.warning("wake-ups are not heard; looking every few seconds", extra={"error": type(error).__name__})
+            except Exception:  # whatever it is, the next attempt may fare better, and readers are served meanwhile
+                log.exception("hearing wake-ups failed")
             self.connected = False
             await asyncio.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
             failures += 1
@@ -252,7 +253,7 @@ class Hub:
             await asyncio.sleep(POLL)
             try:
                 heads = await in_thread(_heads)(list(self.runs)) if self.runs else {}
-            except DatabaseError as error:
+            except Exception as error:  # the next look may fare better, and must come
                 log.warning("heads not read", extra={"error": type(error).__name__})
                 continue
             for run_id, head in heads.items():
@@ -291,7 +292,7 @@ class Room:
         return moved
 
 
-_PATIENCE: dict[str, Any] = {"socket_connect_timeout": 2, "socket_keepalive": True}
+_PATIENCE: dict[str, Any] = {"socket_connect_timeout": 2, "health_check_interval": 15}
 _HUBS: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
 
 

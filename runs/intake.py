@@ -18,7 +18,7 @@ from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Artifact, Payload
 from runs import log, vocabulary
-from runs.errors import EventReused, InvalidEvent, NotYourEvent
+from runs.errors import EventReused, InvalidEvent, NotYourEvent, UnknownEventType
 from runs.log import Held, Text
 from runs.models import Event, Run
 from runs.vocabulary import AGENT, ROUTES, ArtifactCreated, Data, PlanSet
@@ -67,7 +67,7 @@ def accept(run: Run, events: Sequence[Told], *, by: Actor) -> list[Accepted]:
 
 def _checked(told: Told, place: int) -> Data:
     """The event's data, before anything is locked. What is wrong is said with the event's place and id."""
-    where = {"event": told.id[:120], "index": place}
+    where = {"event": told.id[:120], "event_type": told.type[:60], "index": place}
     if not re.fullmatch(SENDER_ID, told.id):
         raise InvalidEvent("Each event needs an id of yours: 1 to 120 printable ASCII characters.", **where)
     _check_writer(told, where)
@@ -75,7 +75,9 @@ def _checked(told: Told, place: int) -> Data:
     try:
         data = vocabulary.parse(told.type, _with_ours(told))
     except InvalidEvent as error:
-        raise InvalidEvent(error.detail, **error.extra, **where) from None
+        raise InvalidEvent(error.detail, **where) from None
+    except UnknownEventType as error:
+        raise UnknownEventType(error.detail, **error.extra, **where) from None
     _check_texts(told, data, where)
     return data
 
@@ -84,7 +86,7 @@ def _check_writer(told: Told, where: Mapping[str, Any]) -> None:
     known = vocabulary.TYPES.get(told.type)
     if known is not None and AGENT not in known.writers:
         route = ROUTES[told.type.partition(".")[0]]
-        raise NotYourEvent(f"{told.type} is not written by agents. The way to it: {route}.", type=told.type, route=route, **where)
+        raise NotYourEvent(f"{told.type} is not written by agents. The way to it: {route}.", route=route, **where)
 
 
 def _check_times(told: Told, where: Mapping[str, Any]) -> None:
@@ -102,7 +104,7 @@ def _with_ours(told: Told) -> Mapping[str, Any]:
     if told.type != ArtifactCreated.type:
         return told.data
     if stray := sorted(told.data.keys() & set(OURS)):
-        raise InvalidEvent(f"{', '.join(stray)}: Handrail sets this itself.", type=told.type)
+        raise InvalidEvent(f"{', '.join(stray)}: Handrail sets this itself.")
     content = told.texts.get("content")
     size = len(_bytes(content)) if content else 0
     as_content = {"label": content.label, "media_type": content.media_type} if content else {}
@@ -120,15 +122,15 @@ def _with_ours(told: Told) -> Mapping[str, Any]:
 def _check_texts(told: Told, data: Data, where: Mapping[str, Any]) -> None:
     for role, text in told.texts.items():
         if not data.roles.fullmatch(role):
-            raise InvalidEvent(f"{told.type} carries no text called “{role[:40]}”.", type=told.type, **where)
+            raise InvalidEvent(f"{told.type} carries no text called “{role[:40]}”.", **where)
         if len(_bytes(text)) > MAX_TEXT and not isinstance(data, ArtifactCreated):
             raise InvalidEvent(
                 f"The text “{role}” is over {MAX_TEXT} bytes. Keep it as an artifact and cite that.", limit=MAX_TEXT, **where
             )
     if isinstance(data, ArtifactCreated) and "content" not in told.texts:
-        raise InvalidEvent("An artifact needs its content.", type=told.type, **where)
+        raise InvalidEvent("An artifact needs its content.", **where)
     if isinstance(data, PlanSet) and {f"step_{n}" for n in range(1, data.steps + 1)} != told.texts.keys() - {"note"}:
-        raise InvalidEvent(f"A plan of {data.steps} steps has the texts step_1 to step_{data.steps}.", type=told.type, **where)
+        raise InvalidEvent(f"A plan of {data.steps} steps has the texts step_1 to step_{data.steps}.", **where)
 
 
 def _check_twins(events: Sequence[Told]) -> None:

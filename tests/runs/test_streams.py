@@ -1,0 +1,339 @@
+"""Event stream, socket and long-poll give the same events in the same order, none lost and none twice, whatever is cut or restarted."""
+
+import asyncio
+import random
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+import websockets
+
+from tests.runs.conftest import begin
+from tests.runs.serving import House, headers
+
+NOTE = {"type": "note.posted", "texts": {"note": "Looked at it."}}
+
+
+@pytest.fixture
+def shaken(tmp_path: Path) -> Iterator[House]:
+    """A house of the test's own, to be shaken."""
+    with House(tmp_path) as house:
+        yield house
+
+
+# readers: each yields seqs as they come over the wire, from a cursor, until it is cut; `Ended` when the server says that is all -----
+
+
+class Ended(Exception):
+    """The server said that nothing follows."""
+
+
+async def by_stream(house: House, run: str, after: int, who: dict[str, str]) -> AsyncIterator[int]:
+    resume = {"Last-Event-ID": str(after)} if after else {}
+    address = f"{house.base_url}/api/v1/runs/{run}/stream"
+    async with (
+        httpx.AsyncClient(timeout=httpx.Timeout(5, read=40)) as client,
+        client.stream("GET", address, headers=headers(who) | resume) as answer,
+    ):
+        if answer.status_code == 204:
+            raise Ended
+        assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/event-stream")
+        seq, event = None, ""
+        async for line in answer.aiter_lines():
+            name, _, value = line.partition(": ")
+            if name == "id":
+                seq = int(value)
+            elif name == "event":
+                event = value
+            elif name == "data" and event == "end":
+                raise Ended
+            elif name == "data":
+                assert orjson.loads(value)["seq"] == seq
+                yield seq
+
+
+async def by_socket(house: House, run: str, after: int, who: dict[str, str]) -> AsyncIterator[int]:
+    async with websockets.connect(
+        f"{house.socket_url}/ws/runs/{run}?after={after}", additional_headers=headers(who), open_timeout=5
+    ) as socket:
+        async for text in socket:
+            line = orjson.loads(text)
+            if line.get("end"):
+                await socket.wait_closed()
+                assert socket.close_code == 1000
+                raise Ended
+            yield line["seq"]
+
+
+async def by_poll(house: House, run: str, after: int, who: dict[str, str]) -> AsyncIterator[int]:
+    async with httpx.AsyncClient(timeout=40, headers=headers(who)) as client:
+        while True:
+            answer = await client.get(f"{house.base_url}/api/v1/runs/{run}/events", params={"after": after, "wait": 30, "limit": 100})
+            answer.raise_for_status()
+            page = answer.json()
+            for line in page["events"]:
+                yield line["seq"]
+            after = page["cursor"]
+            if page["ended"]:
+                raise Ended
+
+
+READERS = {"stream": by_stream, "socket": by_socket, "poll": by_poll}
+CUT = (httpx.HTTPError, websockets.WebSocketException, OSError, TimeoutError)
+
+
+async def follow(kind: str, house: House, run: str, who: dict[str, str], cuts: random.Random | None = None) -> list[int]:
+    """Everything a client got on the wire until the end, over as many connections as it took. It comes back with its last seq only."""
+    got: list[int] = []
+    while True:
+        left = cuts.randint(20, 400) if cuts else None
+        lines = READERS[kind](house, run, got[-1] if got else 0, who)
+        try:
+            async for seq in lines:
+                got.append(seq)
+                left = left - 1 if left is not None else None
+                if left == 0:
+                    break
+            await asyncio.sleep(0.05)
+        except Ended:
+            return got
+        except CUT:
+            await asyncio.sleep(0.2)
+        finally:
+            await lines.aclose()
+
+
+async def write(house: House, run: str, who: dict[str, str], ids: list[str], *, pause: float = 0.0) -> None:
+    """Append, a few at a time, each batch until it is acknowledged."""
+    async with httpx.AsyncClient(timeout=20, headers=headers(who)) as client:
+        for n in range(0, len(ids), 10):
+            batch = [{"id": one, **NOTE} for one in ids[n : n + 10]]
+            while True:
+                try:
+                    answer = await client.post(f"{house.base_url}/api/v1/runs/{run}/events", json=batch)
+                    if answer.status_code in (200, 201):
+                        break
+                    assert answer.status_code >= 500, answer.text
+                except httpx.HTTPError:
+                    pass
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(pause)
+
+
+async def finish(house: House, run: str, who: dict[str, str]) -> None:
+    async with httpx.AsyncClient(timeout=20, headers=headers(who)) as client:
+        answer = await client.post(f"{house.base_url}/api/v1/runs/{run}/ending", json={"outcome": "failed"})
+        assert answer.status_code == 200
+
+
+@pytest.mark.timeout(180)
+def test_every_reader_gets_every_event_once_and_in_order_whatever_is_cut(shaken):
+    who = shaken.cast["ours"]["agent"]
+    with shaken.client(who) as client:
+        run = begin(client)["id"]
+
+    async def shake() -> None:
+        for part in ("valkey", "web", "valkey", "web"):
+            await asyncio.sleep(2)
+            await asyncio.to_thread(lambda: shaken.wait_for_new(part, shaken.kill(part)))  # noqa: B023  awaited in this round
+
+    async def all_of_it() -> list[list[int]]:
+        readers = [asyncio.create_task(follow(kind, shaken, run, who, random.Random(f"{kind}{n}"))) for kind in READERS for n in range(5)]
+        writers = [write(shaken, run, who, [f"w{n}-{i}" for i in range(500)], pause=0.05) for n in range(4)]
+        await asyncio.gather(shake(), *writers)
+        await finish(shaken, run, who)
+        return await asyncio.gather(*readers)
+
+    everything = list(range(1, 2 + 2000 + 1 + 1))
+    for got in asyncio.run(all_of_it()):
+        assert got == everything
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.timeout(60)
+def test_a_reader_is_told_at_once_while_wake_ups_are_heard(house, agent, start, kind):
+    run, who = start()["id"], house.cast["ours"]["agent"]
+    delays: list[float] = []
+
+    async def scene() -> None:
+        sent: dict[int, float] = {}
+        lines = READERS[kind](house, run, 2, who)
+
+        async def speak() -> None:
+            async with httpx.AsyncClient(headers=headers(who)) as client:
+                await asyncio.sleep(1)
+                for n in range(5):
+                    sent[3 + n] = time.monotonic()
+                    await client.post(f"{house.base_url}/api/v1/runs/{run}/events", json={"id": str(n), **NOTE})
+                    await asyncio.sleep(0.3)
+
+        speaker = asyncio.create_task(speak())
+        async for seq in lines:
+            delays.append(time.monotonic() - sent[seq])
+            if seq == 7:
+                break
+        await lines.aclose()
+        await speaker
+
+    asyncio.run(scene())
+    assert sorted(delays)[2] < 0.5, delays  # far below the five seconds of the next look
+
+
+@pytest.mark.timeout(60)
+def test_while_valkey_does_not_answer_readers_are_told_within_seconds_all_the_same(shaken):
+    who = shaken.cast["ours"]["agent"]
+    with shaken.client(who) as client:
+        run = begin(client)["id"]
+
+        async def scene() -> None:
+            readers = [asyncio.create_task(follow(kind, shaken, run, who)) for kind in READERS]
+            await asyncio.sleep(1)
+            shaken.kill("valkey", signal.SIGSTOP)
+            answer = await asyncio.to_thread(client.post, f"runs/{run}/events", json={"id": "a", **NOTE})
+            assert answer.status_code == 201
+            await finish(shaken, run, who)
+            began = time.monotonic()
+            for got in await asyncio.gather(*readers):
+                assert got == [1, 2, 3, 4]
+            assert time.monotonic() - began < 12
+
+        try:
+            asyncio.run(scene())
+        finally:
+            shaken.kill("valkey", signal.SIGCONT)
+
+
+def test_an_event_stream_ends_by_saying_so_and_then_by_204(house, agent, start):
+    run = start()["id"]
+    agent.post(f"runs/{run}/ending", json={"outcome": "failed"})
+    answer = agent.get(f"runs/{run}/stream")
+    blocks = answer.text.split("\n\n")
+    assert answer.headers["cache-control"] == "no-store, no-transform" and answer.headers["x-content-type-options"] == "nosniff"
+    assert [block.partition("\n")[0] for block in blocks if block.startswith("id")] == ["id: 1", "id: 2", "id: 3"]
+    assert blocks[-2].startswith("event: end\ndata: ") and "id:" not in blocks[-2]
+    assert orjson.loads(blocks[-2].partition("data: ")[2])["state"] == "failed"
+    again = agent.get(f"runs/{run}/stream", headers={"Last-Event-ID": "3"})
+    assert again.status_code == 204 and again.content == b""
+    assert "id: 3" in agent.get(f"runs/{run}/stream", headers={"Last-Event-ID": "2"}).text
+
+
+@pytest.mark.parametrize(
+    ("path", "extra", "status"),
+    [
+        ("stream?after=x", {}, 422),
+        ("stream", {"Last-Event-ID": "-1"}, 422),
+        ("stream?after=7", {}, 416),
+        ("stream", {"Last-Event-ID": "3"}, 416),
+    ],
+)
+def test_a_stream_refuses_a_cursor_that_is_none(agent, start, path, extra, status):
+    answer = agent.get(f"runs/{start()['id']}/{path}", headers=extra)
+    assert answer.status_code == status and answer.headers["content-type"] == "application/problem+json"
+    if status == 416:
+        assert answer.json()["head"] == 2
+
+
+def test_a_stream_knows_only_get(agent, start):
+    for method in ("POST", "PUT", "DELETE", "HEAD"):
+        answer = agent.request(method, f"runs/{start()['id']}/stream")
+        assert answer.status_code == 405 and answer.headers["allow"] == "GET"
+
+
+def listen(house: House, path: str, who: dict[str, str] | None, **more: Any) -> tuple[list[Any], int | None]:
+    """Everything a socket says until it closes, and the code it closes with."""
+
+    async def hear() -> tuple[list[Any], int | None]:
+        async with websockets.connect(f"{house.socket_url}{path}", additional_headers=headers(who), **more) as socket:
+            return await all_said(socket), socket.close_code
+
+    return asyncio.run(hear())
+
+
+async def all_said(socket: websockets.ClientConnection) -> list[Any]:
+    said = []
+    with suppress(websockets.ConnectionClosed):
+        while True:
+            said.append(orjson.loads(await socket.recv()))
+    return said
+
+
+def test_a_socket_says_what_is_wrong_and_closes_with_its_code(house, start):
+    run, ours, theirs = start()["id"], house.cast["ours"], house.cast["theirs"]
+    for path, who, code in [
+        (f"/ws/runs/{run}?after=x", ours["agent"], 4422),
+        (f"/ws/runs/{run}?after=9", ours["agent"], 4416),
+        (f"/ws/runs/{run}", {"token": "hr_wrong"}, 4401),
+        (f"/ws/runs/{run}", theirs["agent"], 4404),
+        (f"/ws/runs/{run}", ours["colleague"], 4404),
+        ("/ws/runs/01890000-0000-7000-8000-000000000000", ours["agent"], 4404),
+        ("/ws/runs/nonsense", ours["agent"], 4404),
+    ]:
+        said, closed = listen(house, path, who)
+        assert closed == code and said[-1]["problem"]["status"] == code - 4000, path
+    assert listen(house, f"/ws/runs/{run}?after=9", ours["agent"])[0][0]["problem"]["head"] == 2
+
+
+def test_a_socket_with_a_cookie_opens_from_our_own_pages_only(house, agent, start):
+    run, riley = start()["id"], house.cast["ours"]["riley"]
+    agent.post(f"runs/{run}/ending", json={"outcome": "failed"})
+    said, closed = listen(house, f"/ws/runs/{run}", riley, origin=house.base_url)
+    assert [line.get("seq") for line in said] == [1, 2, 3, 3] and closed == 1000
+    for origin in ("https://evil.example", "null", None):
+        with pytest.raises(websockets.InvalidStatus):
+            listen(house, f"/ws/runs/{run}", riley, origin=origin)
+
+
+@pytest.mark.parametrize("how", ["revoked", "deactivated", "signed_out", "role", "expired"])
+@pytest.mark.timeout(90)
+def test_a_right_that_is_withdrawn_closes_the_socket(house, agent, start, how):
+    """At the next event where the change is counted in the person's version, else within 30 s."""
+    run = start()["id"]
+    who = house.made(how)
+
+    async def scene() -> tuple[int | None, list[int], float]:
+        origin = {} if "token" in who else {"origin": house.base_url}
+        async with websockets.connect(f"{house.socket_url}/ws/runs/{run}?after=2", additional_headers=headers(who), **origin) as socket:
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(agent.post, f"runs/{run}/events", json={"id": "a", **NOTE})
+            first = orjson.loads(await socket.recv())
+            await asyncio.to_thread(house.withdraw, how, who)
+            began = time.monotonic()
+            if how in ("revoked", "deactivated", "expired"):
+                await asyncio.to_thread(agent.post, f"runs/{run}/events", json={"id": "b", **NOTE})
+            said = await all_said(socket)
+            return socket.close_code, [first["seq"], *(line["seq"] for line in said if "seq" in line)], time.monotonic() - began
+
+    code, seqs, seconds = asyncio.run(scene())
+    assert code == (4403 if how == "role" else 4401)
+    assert seqs == [3]
+    assert seconds < (5 if how in ("revoked", "deactivated", "expired") else 31.5)
+
+
+@pytest.mark.timeout(60)
+def test_waiting_readers_hold_no_database_connection(house, start):
+    """More readers wait than there are connections, and the API goes on answering."""
+    run, who = start()["id"], house.cast["ours"]["agent"]
+
+    async def scene() -> None:
+        async def wait(kind: str) -> None:
+            async for _ in READERS[kind](house, run, 2, who):
+                raise AssertionError("nothing was written")
+
+        waiting = [asyncio.create_task(wait(kind)) for kind in READERS for _ in range(12)]
+        await asyncio.sleep(3)
+        assert house.open_databases() <= 8
+        async with httpx.AsyncClient(headers=headers(who)) as client:
+            answer = await client.get(f"{house.base_url}/api/v1/runs/{run}", timeout=5)
+            assert answer.status_code == 200
+        for task in waiting:
+            assert not task.done()
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    asyncio.run(scene())
