@@ -22,7 +22,7 @@ LONG = 160
 
 @dataclass(frozen=True)
 class Warn:
-    """One thing that eyes miss. `at` points into the action; `severity` is info, warn or lock; `ack` is the sentence to tick, if any."""
+    """One thing that eyes miss. `at` points into the action; `severity` is note, warn or lock; `ack` is the sentence to tick, if any."""
 
     code: str
     severity: str
@@ -34,7 +34,7 @@ class Warn:
 
     @property
     def state(self) -> str:
-        return {"lock": "failed", "warn": "waiting"}.get(self.severity, "")
+        return "failed" if self.severity == "lock" or self.ack else "waiting" if self.severity == "warn" else ""
 
 
 @dataclass(frozen=True)
@@ -253,19 +253,23 @@ def _addressed(action: CanonicalAction, setting: Setting, left: dict[str, Any], 
         return None  # not addresses after all: drawn with the rest, as it is
     del left[name]
     places = [path if isinstance(value, str) else f"{path}/{i}" for i in range(len(texts))]
-    addresses = tuple(_address(text, at, setting) for text, at in zip(texts, places, strict=True))
     reached = {_address_in(text) for text in texts}
     covers = tuple(pointer("recipients", i) for i, to in enumerate(action.recipients) if _address_in(to) in reached)
+    addresses = tuple(_address(text, at, setting, action.recipients) for text, at in zip(texts, places, strict=True))
     beside = tuple(warn for warn in setting.warns if warn.at == path and path not in places)
     empty = not addresses
     return Field(path, title, name, "Nobody" if empty else value, "empty" if empty else "addresses", addresses, beside, covers=covers)
 
 
-def _address(text: str, path: str, setting: Setting) -> Address:
-    bare = _address_in(text).lower()
-    inside = bare.rpartition("@")[2] in {each.lower() for each in setting.inside}  # what cannot be read as an address is not inside
-    warns = tuple(warn for warn in setting.warns if warn.at == path or warn.at.startswith(path + "/"))
-    return Address(text, path, bool(text) and not inside, setting.sent.get(bare), warns)
+def _address(text: str, path: str, setting: Setting, recipients: Sequence[str] = ()) -> Address:
+    bare = _address_in(text)
+    inside = _is_inside(bare.rpartition("@")[2].lower(), setting.inside)  # what cannot be read as an address is not inside
+    places = [path, *(pointer("recipients", i) for i, to in enumerate(recipients) if _address_in(to) == bare)]
+    return Address(text, path, bool(text) and not inside, setting.sent.get(bare.lower()), _warns_at(setting, *places))
+
+
+def _is_inside(domain: str, own: Sequence[str]) -> bool:
+    return any(domain == each.lower() or domain.endswith("." + each.lower()) for each in own)
 
 
 def _reaching(action: CanonicalAction, setting: Setting, fields: list[Field]) -> list[Field]:
@@ -333,7 +337,7 @@ def _rest(setting: Setting, left: Mapping[str, Any]) -> Iterable[Field]:
 def _field(setting: Setting, name: str, value: Any) -> Field:
     path = pointer("arguments", name)
     schema = setting.properties.get(name) if setting.properties is not None else None
-    warns = [warn for warn in setting.warns if warn.at == path or warn.at.startswith(path + "/")]
+    warns = list(_warns_at(setting, path))
     if schema is None and setting.properties is not None:
         strong, text = "Not in the tool’s schema.", "It has no title or description. It is sent as it is."
         warns.append(Warn("unknown_argument", "warn", path, strong, text))
@@ -370,8 +374,12 @@ def _files(action: CanonicalAction, setting: Setting) -> tuple[Attached, ...]:
 def _attached(index: int, file: Attachment, setting: Setting) -> Attached:
     path = pointer("attachments", index)
     label, preview = setting.files.get(index, ("", None))
-    warns = tuple(warn for warn in setting.warns if warn.at == path or warn.at.startswith(path + "/"))
-    return Attached(index, path, file.name, file.media_type, file.size, file.commitment, label, preview, warns)
+    return Attached(index, path, file.name, file.media_type, file.size, file.commitment, label, preview, _warns_at(setting, path))
+
+
+def _warns_at(setting: Setting, *paths: str) -> tuple[Warn, ...]:
+    """The warnings about what stands at these places or inside of it."""
+    return tuple(warn for warn in setting.warns if any(warn.at == path or warn.at.startswith(path + "/") for path in paths))
 
 
 def _how(action: CanonicalAction) -> tuple[Line, ...]:

@@ -58,6 +58,17 @@ class Vote:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """An earlier decision in the same run, on another action."""
+
+    name: str
+    verdict: str
+    proposed_seq: int
+    seq: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Bar:
     """The decision bar of somebody who may decide now."""
 
@@ -72,6 +83,7 @@ class Bar:
     locked: tuple[Warn, ...]
     acks: tuple[Warn, ...]
     typed: Typed
+    broken: str = ""  # why there is nothing to approve: the bytes are gone, or not those of the digest
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,7 @@ class Course:
     undo: tuple[str, str, str] | None
     stages: tuple[tuple[Stage, str], ...]
     background: Background
+    earlier: tuple[Earlier, ...]
     grant_key: str = ""
 
     @property
@@ -138,6 +151,7 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
         undo=_undo(action),
         stages=tuple((stage, names.get(stage.by, "")) for stage in around.stages),
         background=around,
+        earlier=tuple(_earlier(action)),
         grant_key=str(_grant(action).pk) if _grant(action) else "",
     )
 
@@ -185,6 +199,12 @@ def _votes(action: ProposedAction, actor: Actor) -> Iterable[Vote]:
     fields = ("reviewer_id", "reviewer__name", "verdict", "digest", "decided_at", "seq", "reason__rendition")
     for reviewer, name, verdict, digest, at, seq, reason in given.values_list(*fields):
         yield Vote(name, str(reviewer) == actor.id, verdict, digest, at, seq, reason or "")
+
+
+def _earlier(action: ProposedAction) -> Iterable[Earlier]:
+    rows = Decision.objects.filter(action__run=action.run_id, seq__lt=action.proposed_seq).exclude(action=action).order_by("-seq")
+    for found in rows.values_list("reviewer__name", "verdict", "action__proposed_seq", "seq", "reason__rendition")[:4]:
+        yield Earlier(*found[:4], reason=found[4] or "")
 
 
 def _names(stages: Iterable[Stage], votes: Iterable[Vote]) -> dict[str, str]:
@@ -236,7 +256,7 @@ def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> 
         yield "Approve", f"Waits for {missing} more, then this is {done}, once."
     elif action.executor == "agent":
         yield "Approve", "The agent may run exactly this, once. Handrail cannot see the call."
-    elif around.next_step:
+    elif around.next_step and around.next_step != tool_title(action):
         yield "Approve", f"The run goes on with “{around.next_step}”, and this is {done}, once, under the key of its grant."
     else:
         yield "Approve", f"This is {done}, once, under the key of its grant."
@@ -336,7 +356,7 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
         approve="Approve exactly this" if needs == 1 else f"Approve as {_ordinal(given + 1)}",
         confirm=f"Approve and {verb}" if last else f"Approve as {_ordinal(given + 1)}",
         locked=tuple(warn for warn in warns if warn.severity == "lock"),
-        acks=tuple(warn for warn in warns if warn.ack),
+        acks=tuple({warn.code: warn for warn in warns if warn.ack}.values()),
         typed=typed,
     )
 

@@ -5,12 +5,13 @@ votes, outcome, the decision bar, what happens next. It is made of renditions on
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
 
 from access import rules
 from access.errors import Refusal
@@ -23,23 +24,13 @@ from approvals.changes import Changes
 from approvals.course import Course, Typed, course, tool_title
 from approvals.decisions import Yes
 from approvals.inbox import Queue
-from approvals.models import Decision, ProposedAction
+from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.vault import Erased, Shown
 from runs.engine.tools import TOOLS
 
+WAITING = "waiting:True:"  # how the key of a course begins while the action waits
 RELATED = ("policy", "run", "run__agent", "run__owner", "workspace", "superseded_by", "claimed_by", "editor", "grant")
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """An earlier decision in the same run, on another action."""
-
-    name: str
-    verdict: str
-    proposed_seq: int
-    seq: int
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -59,7 +50,6 @@ class Panel:
     refused: Refusal | None = None
     refused_strong: str = ""
     typed: Typed = Typed()
-    earlier: tuple[Earlier, ...] = ()
     legs: tuple[Leg, ...] = ()
 
     @property
@@ -89,6 +79,8 @@ def panel(
     full = isinstance(decisions.may_decide(action, actor), Yes)
     texts = vault.shown([action.subject_id, action.run.title_id, *([action.reason_id] if action.reason_id else [])])
     what, broken = _what(action, full)
+    if broken and drawn_course.bar:
+        drawn_course = replace(drawn_course, bar=replace(drawn_course.bar, broken=broken))
     return Panel(
         course=drawn_course,
         card=_card(action, what, full) if what else None,
@@ -103,7 +95,6 @@ def panel(
         refused=typed.refusal if typed else None,
         refused_strong=_not_recorded(said or typed) if typed else "",
         typed=said or typed or Typed(),
-        earlier=tuple(_earlier(action)),
         legs=_legs(action, drawn_course.background),
     )
 
@@ -176,19 +167,13 @@ def _legs(action: ProposedAction, around: Background) -> tuple[Leg, ...]:
 
 def sums(action: ProposedAction) -> dict[str, Any]:
     """What the card of an action showed and folded, for the record of a decision: counts, the paths of the folds, the ticks asked for."""
-    what, _ = _what(action, full=True)
+    what, broken = _what(action, full=True)
     acks = [warn.code for warn in warned.read(action.warnings) if warn.ack]
     if what is None:
-        return {"acks": acks}
+        return {"acks": acks, "broken": broken}
     drawn = _card(action, what, full=True)
     paths = ["/folded", "/json", *(file.path for file in drawn.files)]
     return {"shown": drawn.shown_count, "folded": drawn.folded_count, "paths": paths, "acks": acks}
-
-
-def _earlier(action: ProposedAction) -> Iterable[Earlier]:
-    rows = Decision.objects.filter(action__run=action.run_id, seq__lt=action.proposed_seq).exclude(action=action).order_by("-seq")
-    for found in rows.values_list("reviewer__name", "verdict", "action__proposed_seq", "seq", "reason__rendition")[:4]:
-        yield Earlier(*found[:4], reason=found[4] or "")
 
 
 def _not_recorded(typed: Typed) -> str:
@@ -211,6 +196,7 @@ class Push:
     """What an open inbox is sent: fragments that each replace the element of their id. `key` is the state of the open action in them."""
 
     html: str
+    queue: Queue
     key: str = ""
 
 
@@ -223,29 +209,29 @@ def push_inbox(actor: Actor, open_action_id: UUID | None, *, keep: bool = True, 
     rows = inbox.queue(actor, keep=action.pk if action and keep else None)
     fragments = [beside(rows, open_action_id)]
     if action is None:
-        return Push("".join(fragments))
+        return Push("".join(fragments), rows)
     drawn = course(action, actor)
     if drawn.key != last_key:
         fragments.append(course_fragments(drawn, rows))
-    return Push("".join(fragments), drawn.key)
+    return Push("".join(fragments), rows, drawn.key)
 
 
-def beside(rows: Queue, open_id: UUID | None) -> str:
+def beside(rows: Queue, open_id: UUID | None) -> SafeString:
     """The queue and its count, each to replace what is there."""
     queue = render_to_string("approvals/_queue.html", {"queue": rows, "open_id": open_id})
     count = render_to_string("_inbox_count.html", {"inbox_count": rows.count})
-    return out_of_band(queue) + out_of_band(count)
+    return mark_safe(out_of_band(queue) + out_of_band(count))  # noqa: S308
 
 
 def course_fragments(drawn: Course, rows: Queue) -> str:
     """All that changes of an open action. A bar that still stands is left alone: somebody may be about to press it."""
     context = {"course": drawn, "next_row": rows.after(drawn.action.pk), "typed": Typed()}
-    names = ["_status", "_outcome", "_quorum", "_course", *([] if drawn.bar else ["_decide"])]
+    names = ["_status", "_outcome", "_quorum", "_aside", *([] if drawn.bar else ["_decide"])]
     return "".join(out_of_band(render_to_string(f"approvals/{name}.html", context)) for name in names)
 
 
-def out_of_band(fragment: str) -> str:
+def out_of_band(fragment: str) -> SafeString:
     """A fragment that replaces the element of its own id, wherever the answer goes."""
     tag = fragment.index("<")
     end = next(i for i, char in enumerate(fragment[tag + 1 :], tag + 1) if not char.isalnum())
-    return f'{fragment[:end]} hx-swap-oob="morph"{fragment[end:]}'
+    return mark_safe(f'{fragment[:end]} hx-swap-oob="morph"{fragment[end:]}')  # noqa: S308  a template's own output

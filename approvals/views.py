@@ -70,9 +70,10 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
         return _incomplete(request, action, form)
     verdict, digest, reason = (form.cleaned_data[name] for name in ("verdict", "digest", "reason"))
     typed = Typed("armed" if verdict == "approved" else "reject", reason, tuple(request.POST.getlist("ack")))
-    if verdict == "approved" and (missing := _unticked(action, typed)):
-        return _refused(request, action, Typed("rest", reason, typed.acks, error=missing), 422)
-    seen = form.seen(presenting.sums(action))
+    drawn = presenting.sums(action)
+    if verdict == "approved" and (wrong := drawn.get("broken") or _unticked(action, typed)):
+        return _refused(request, action, Typed("rest", reason, typed.acks, error=wrong), 422)
+    seen = form.seen(drawn)
     try:
         decided = decisions.decide(action, reviewer=request.actor, verdict=verdict, digest=digest, reason=reason, seen=seen)
     except ReasonNeeded:

@@ -6,12 +6,14 @@ from typing import Any
 from approvals import inspection
 from approvals.cards import Warn
 
+# drawn as tags beside the address, by what is known now and not when the action was proposed
+AS_TAGS = frozenset({"external_recipient", "first_time_recipient"})
 _ORDER = {severity: place for place, severity in enumerate(inspection.SEVERITIES)}
 
 
 def read(stored: Iterable[Mapping[str, Any]]) -> list[Warn]:
     """The stored warnings as cards draw them, the gravest first."""
-    return sorted((_warn(each) for each in stored), key=lambda warn: _ORDER.get(warn.severity, 1))
+    return sorted((_warn(each) for each in stored if each.get("code") not in AS_TAGS), key=lambda warn: _ORDER.get(warn.severity, 1))
 
 
 def _warn(stored: Mapping[str, Any]) -> Warn:

@@ -46,10 +46,10 @@ def test_who_may_only_look_sees_what_waits_in_the_workspace(cast):
     assert (queue.count, queue.decides) == (1, False)
 
 
-def test_nothing_of_another_workspace_is_found(cast, outsider):
+def test_nothing_of_another_workspace_is_found(cast):
     propose_mail(cast)
-    assert inbox.queue(person(outsider.pk)).rows == []
-    assert inbox.queue(person(outsider.pk)).gone == []
+    assert inbox.queue(person(cast.olga.pk)).rows == []
+    assert inbox.queue(person(cast.olga.pk)).gone == []
 
 
 def test_what_was_decided_is_no_longer_yours_and_says_by_whom(cast):
@@ -108,9 +108,9 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(cast):
     assert len(seen) == 7 and len(set(seen)) == 7
 
 
-def test_a_cursor_from_another_workspace_gives_nothing(cast, outsider):
+def test_a_cursor_from_another_workspace_gives_nothing(cast):
     proposed = propose_mail(cast)
-    assert inbox.queue(person(outsider.pk), after=proposed.action.pk).rows == []
+    assert inbox.queue(person(cast.olga.pk), after=proposed.action.pk).rows == []
 
 
 def test_the_queue_takes_the_same_few_queries_for_one_row_and_for_many(cast):

@@ -1,0 +1,107 @@
+"""The inbox's own stream: HTML fragments for whoever has the inbox open, drawn again when something in the workspace moved.
+
+A reader says which action is open, `{"open": id or null, "state": what it was drawn as}`, and is sent what changed since. The rights are
+looked up again for each drawing; withdrawn, the stream is closed with 4403, or 4401 if nobody is signed in any more.
+"""
+
+import asyncio
+import logging
+import time
+from typing import Any
+from uuid import UUID
+
+import orjson
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from access import rules, sockets
+from access.errors import Refusal
+from access.rules import Actor
+from approvals import presenting
+from approvals.presenting import Push
+from runs.hub import follow_workspace, in_thread
+
+SILENCE = 10.0  # seconds after which a reader hears that the stream is there
+MOST_SAID = 500  # characters that a reader may say at once
+STILL_HERE = "<!-- still here -->"
+BROKEN = 1011
+
+log = logging.getLogger(__name__)
+
+
+class InboxSocket(AsyncWebsocketConsumer):
+    """`ws/pages/inbox`."""
+
+    task: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        self.news = asyncio.Event()
+        self.open: UUID | None = None
+        self.drawn_as = ""
+        await self.accept()  # first, for a refused handshake tells a browser nothing
+        self.task = asyncio.create_task(self._speak())
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        said = _said(text_data)
+        if said is not None:
+            self.open, self.drawn_as = said
+            self.news.set()
+
+    async def disconnect(self, code: int) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+    async def _speak(self) -> None:
+        try:
+            actor = await self.recheck()
+            async with asyncio.TaskGroup() as together:
+                for workspace_id in actor.workspaces("approvals.view"):
+                    together.create_task(self._hear(workspace_id))
+                together.create_task(self._tell())
+        except* Refusal as refused:
+            refusal = refused.exceptions[0]
+            await self.close(4000 + getattr(refusal, "status", 403), getattr(refusal, "title", ""))
+        except* Exception:
+            log.exception("an inbox's stream broke")
+            await self.close(BROKEN)
+
+    async def _hear(self, workspace_id: UUID) -> None:
+        async for _ in follow_workspace(workspace_id, recheck=self.recheck):
+            self.news.set()
+
+    async def _tell(self) -> None:
+        """Draw when there is news; send what is not there yet."""
+        there: Any = None
+        at = time.monotonic()
+        while True:
+            await self.news.wait()
+            self.news.clear()
+            opened = self.open
+            push = await in_thread(self._draw)()
+            if (push.queue, push.key, opened) != there:
+                there, at = (push.queue, push.key, opened), time.monotonic()
+                self.drawn_as = push.key if opened == self.open else self.drawn_as
+                await self.send(push.html)
+            elif time.monotonic() - at > SILENCE:
+                at = time.monotonic()
+                await self.send(STILL_HERE)
+
+    async def recheck(self) -> Actor:
+        return await in_thread(self._enter)()
+
+    def _enter(self) -> Actor:
+        actor = sockets.actor_of(self.scope)
+        rules.require(actor, "approvals.view")
+        return actor
+
+    def _draw(self) -> Push:
+        keep = self.drawn_as.startswith(presenting.WAITING)
+        return presenting.push_inbox(self._enter(), self.open, keep=keep, last_key=self.drawn_as)
+
+
+def _said(text: str | None) -> tuple[UUID | None, str] | None:
+    """The open action and what it was drawn as; None if that is not what was said."""
+    try:
+        said = orjson.loads(text or "") if len(text or "") <= MOST_SAID else None
+        return (UUID(said["open"]) if said["open"] else None), str(said.get("state", ""))
+    except (orjson.JSONDecodeError, TypeError, KeyError, ValueError, AttributeError):
+        return None
