@@ -1,2 +1,16 @@
+from django.urls import path
+
+from runs import start_views, views
+
 app_name = "runs"
-urlpatterns = []
+urlpatterns = [
+    path("runs", views.runs, name="list"),
+    path("runs/counts", views.counts, name="counts"),
+    path("runs/new", start_views.start, name="start"),
+    path("runs/<uuid:run_id>", views.run, name="run"),
+    path("runs/<uuid:run_id>/events", views.events, name="events"),
+    path("runs/<uuid:run_id>/events/<int:seq>", views.event, name="event"),
+    path("runs/<uuid:run_id>/signals", views.send_signal, name="signals"),
+    path("runs/<uuid:run_id>/artifacts/<uuid:artifact_id>", views.around, name="around"),
+    path("r/<str:ref>", views.by_ref, name="by_ref"),
+]

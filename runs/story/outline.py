@@ -14,7 +14,6 @@ PENDING = {
     "redeemed": "running",
     "unknown": "unknown",
 }
-SHADES = {"queued": "running", "cancelling": "running", "compensating": "running", "parked": "failed", "stalled": "failed"}
 
 
 def sections_of(draft: Draft) -> tuple[Section, ...]:
@@ -54,7 +53,7 @@ def state_of(draft: Draft, stretch: Stretch) -> str:
     """The state of a step: its own, or that of the run while it is the open one."""
     if stretch.kind != "step" or stretch.ended is not None or stretch is not draft.here:
         return stretch.state
-    return SHADES.get(draft.state, draft.state)
+    return draft.state
 
 
 def plan_of(draft: Draft) -> Plan | None:

@@ -119,6 +119,14 @@ class Try:
     ok: bool
     told: Rich
 
+    @property
+    def word(self) -> str:
+        return f"Attempt {self.number}"
+
+    @property
+    def link(self) -> Rich:
+        return (At(self.seq),)
+
 
 @dataclass(frozen=True)
 class Item:
@@ -142,6 +150,10 @@ class Item:
     quiet: bool = False  # drawn under “Everything” only
     minor: bool = False
     changed: int = 0  # the last event that changed how it is drawn
+
+    @property
+    def last_failure(self) -> Try | None:
+        return next((each for each in reversed(self.tries) if not each.ok), None)
 
 
 @dataclass(frozen=True)
@@ -193,6 +205,10 @@ class Action:
     decided_at: datetime | None = None
     decided_seq: int = 0
 
+    @property
+    def link(self) -> Rich:
+        return (At(self.seq),)
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -208,6 +224,29 @@ class Effect:
     action: str = ""
     effect: str = ""
 
+    @property
+    def link(self) -> Rich:
+        return (At(self.seq),)
+
+    @property
+    def told(self) -> Rich:
+        """Where it stands, and whether it can be taken back."""
+        send = self.effect == "send"
+        match self.state:
+            case "done":
+                return ("Can be undone.",) if self.can_undo else ("Can’t be undone.",)
+            case "undone":
+                return ("Undone at ", At(self.undone_seq), ".")
+            case "failed":
+                return ("Could not be undone, ", At(self.undone_seq), ".")
+            case "granted":
+                return (f"Approved. Not {'sent' if send else 'done'} yet.",)
+            case "running":
+                return ("Under way.",)
+            case "unknown":
+                return ("Outcome unknown. It is not repeated before somebody knows.",)
+        return ("Not sent yet. Can’t be undone once sent.",) if send else ("Not done yet.",)
+
 
 @dataclass(frozen=True)
 class Made:
@@ -221,6 +260,10 @@ class Made:
     size: int
     outside: bool
     seq: int
+
+    @property
+    def link(self) -> Rich:
+        return (At(self.seq),)
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def test_a_failure_that_was_not_overcome_stays_red() -> None:
     log.add("run.parked", {"reason": "retries_exhausted", "step": "read_ticket#1"}, detail="504 from the desk")
     story = fold(log.lines)
     assert said(story.now.what) == "Stuck: it was tried as often as it may be."
-    assert [section(story, "s1").state, story.plan and story.plan.steps[0].state] == ["failed", "failed"]
+    assert [section(story, "s1").state, story.plan and story.plan.steps[0].state] == ["parked", "parked"]
 
 
 def test_a_lost_worker_is_told() -> None:

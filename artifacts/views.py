@@ -1,0 +1,79 @@
+"""The page of an artifact: its redacted rendition, its versions, what changed. Where it came from is the run's to tell."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_safe
+
+from access import rules
+from artifacts.models import Artifact
+from artifacts.rendition import plain
+
+RELATED = ("payload", "payload__erased_by")
+COMPARED = 400  # lines of a version up to which two are compared
+
+
+@dataclass(frozen=True)
+class Change:
+    """Lines that one version has instead of others. Renditions."""
+
+    line: int
+    before: str
+    after: str
+
+
+@require_safe
+def artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponse:
+    found = rules.get(request.actor, Artifact, artifact_id, "artifacts.view", related=RELATED)
+    versions = list(
+        Artifact.objects.filter(workspace_id=found.workspace_id, run_id=found.run_id, name=found.name)
+        .select_related("payload")
+        .order_by("-version")
+    )
+    earlier = next((each for each in versions if each.version < found.version), None)
+    context = {
+        "artifact": found,
+        "versions": versions,
+        "newest": versions[0].version,
+        "earlier": earlier,
+        "changes": list(changes(earlier, found)) if earlier else [],
+        "comparable": earlier is not None and _comparable(earlier, found),
+        "hidden": sum(found.payload.findings.values()),
+        "room": "runs",
+    }
+    return render(request, "artifacts/artifact.html", context)
+
+
+@require_safe
+def content(request: HttpRequest, artifact_id: UUID) -> HttpResponse:
+    """The redacted rendition as a file. Never the bytes, and never anything that a browser would run."""
+    found = rules.get(request.actor, Artifact, artifact_id, "artifacts.view", related=RELATED)
+    name = f"{found.name.rsplit('.', 1)[0]}-v{found.version}-redacted.txt"
+    response = HttpResponse(plain(found.payload.rendition or ""), content_type="text/plain; charset=utf-8")
+    response.headers["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'; frame-ancestors 'none'"
+    return response
+
+
+def changes(before: Artifact, after: Artifact) -> Iterator[Change]:
+    """What the later version's rendition says instead, line by line; nothing if one is too long or was erased."""
+    if not _comparable(before, after):
+        return
+    old, new = _lines(before), _lines(after)
+    for kind, start, end, at, upto in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            yield Change(at + 1, "\n".join(old[start:end]), "\n".join(new[at:upto]))
+
+
+def _comparable(before: Artifact, after: Artifact) -> bool:
+    return all(each.payload.rendition is not None and len(_lines(each)) <= COMPARED for each in (before, after))
+
+
+def _lines(artifact: Artifact) -> list[str]:
+    return (artifact.payload.rendition or "").splitlines()

@@ -1,0 +1,83 @@
+"""What people send to the runs' pages."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from runs.listing import GROUPS, VIEWS, Wanted
+from runs.rawlog import Asked
+
+MAX_NOTE = 2000
+
+
+class SignalForm(forms.Form):
+    """A signal from the page."""
+
+    kind = forms.ChoiceField(choices=[(kind, kind) for kind in ("cancel", "pause", "resume", "revise", "context")])
+    key = forms.CharField(max_length=100)
+    note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
+
+
+class UploadForm(forms.Form):
+    """One message, as a file or as text."""
+
+    agent = forms.UUIDField()
+    workflow = forms.CharField(max_length=60)
+    source = forms.ChoiceField(choices=[("file", "file"), ("text", "text")], required=False)
+    ticket = forms.FileField(required=False, allow_empty_file=True)
+    text = forms.CharField(max_length=1_000_000, required=False, strip=False)
+
+
+class StartForm(forms.Form):
+    """Start a run from an uploaded message. Limits are in euros, minutes and tokens; empty means the usual ones."""
+
+    message = forms.CharField(max_length=2000)
+    owner = forms.UUIDField()
+    note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
+    cost = forms.DecimalField(required=False, min_value=0, max_value=10_000, max_digits=9, decimal_places=2)
+    minutes = forms.IntegerField(required=False, min_value=1, max_value=60 * 24 * 30)
+    tokens = forms.IntegerField(required=False, min_value=1, max_value=10**12)
+
+    def budgets(self, usual: Mapping[str, int]) -> dict[str, int]:
+        given: dict[str, Any] = self.cleaned_data
+        asked = {
+            "cost_micro": int(given["cost"] * 1_000_000) if given["cost"] else None,
+            "working_ms": given["minutes"] * 60_000 if given["minutes"] else None,
+            "tokens": given["tokens"],
+        }
+        return dict(usual) | {name: limit for name, limit in asked.items() if limit}
+
+
+def wanted(query: QueryDict) -> Wanted:
+    """What the address of the list asks for; what makes no sense is left out."""
+    start = query.get("n", "1")
+    return Wanted(
+        q=query.get("q", "").replace("\0", "").strip()[:200],
+        group=_one_of(query.get("state", ""), [key for key, _, _ in GROUPS]),
+        agents=tuple(query.getlist("agent")[:50]),
+        view=_one_of(query.get("view", ""), VIEWS),
+        older=query.get("older", "")[:400],
+        newer=query.get("newer", "")[:400],
+        start=int(start) if start.isdecimal() and len(start) < 8 else 1,
+    )
+
+
+def asked(query: QueryDict) -> Asked:
+    """What the address of the raw log asks for."""
+    return Asked(
+        q=query.get("q", "").replace("\0", "").strip()[:200],
+        groups=tuple(query.getlist("type")[:40]),
+        at=_seq(query.get("at", "")),
+        after=_seq(query.get("after", "")),
+        before=_seq(query.get("before", "")),
+    )
+
+
+def _seq(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 17 else 0
+
+
+def _one_of(text: str, known: Any) -> str:
+    return text if text in known else ""

@@ -1,0 +1,402 @@
+"""The list of runs: filters, counts, pages by a key set, and what each row says. A fixed number of queries, whatever the page shows."""
+
+import base64
+import binascii
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import and_
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+import orjson
+from django.db.models import BigIntegerField, Case, Count, F, IntegerField, Q, QuerySet, TextField, Value, When
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce
+
+from access import rules
+from access.ids import NotAReference, parse_reference
+from access.models import Agent
+from access.rules import Actor
+from artifacts import vault
+from config import clock
+from runs.lifecycle import State
+from runs.models import Event, Run
+from runs.story.course import FAILED, PARKED, cancelled_words
+from runs.story.wire import moment
+
+PAGE = 25
+MARKS = 8  # effects that a row draws; more are counted
+RECENT_STEPS = 200  # events from the end in which the current step of a run is looked for
+TERMS = 6
+
+# key, word, the states it stands for; the first four are always offered
+GROUPS: tuple[tuple[str, str, tuple[State, ...]], ...] = (
+    ("waiting", "Waiting", (State.WAITING,)),
+    ("running", "Running", (State.QUEUED, State.RUNNING)),
+    ("failed", "Failed", (State.FAILED,)),
+    ("done", "Done", (State.SUCCEEDED,)),
+    ("paused", "Paused", (State.PAUSED,)),
+    ("stuck", "Stuck", (State.PARKED, State.STALLED)),
+    ("undoing", "Undoing", (State.CANCELLING, State.COMPENSATING)),
+    ("cancelled", "Cancelled", (State.CANCELLED,)),
+)
+ALWAYS = 4
+SHADES = {"stuck": "parked", "undoing": "compensating"}
+VIEWS = {
+    "": "All runs",
+    "people": "Waiting on people",
+    "week": "Started this week",
+    "mine": "Owned by you",
+    "budget": "Over half the budget",
+}
+PEOPLE = ("decision", "answer", "budget", "outcome")
+WAITS = {
+    "answer": "An answer",
+    "budget": "A bigger budget",
+    "timer": "A set time",
+    "webhook": "A webhook",
+    "outcome": "Somebody to say what happened",
+    "retry": "The next try",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the reader asked to see."""
+
+    q: str = ""
+    group: str = ""
+    agents: tuple[str, ...] = ()
+    view: str = ""
+    older: str = ""
+    newer: str = ""
+    start: int = 1  # the place of the first row, for the words beneath the table
+
+
+@dataclass(frozen=True)
+class Facet:
+    key: str
+    word: str
+    count: int
+    chosen: bool
+    shade: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run in the list."""
+
+    run: Run
+    waits_for: str
+    marks: tuple[str, ...]
+    more_marks: int
+    marks_told: str
+    percent: int | None
+    until: datetime | None = None
+    strong: bool = False
+
+    @property
+    def age(self) -> timedelta:
+        return clock.now() - self.run.created_at
+
+
+@dataclass(frozen=True)
+class Listing:
+    rows: list[Row]
+    total: int
+    anywhere: int  # how many match without the state filter
+    groups: list[Facet]
+    agents: list[Facet]
+    views: list[Facet]
+    wanted: Wanted
+    older: str = ""
+    newer: str = ""
+
+    @property
+    def end(self) -> int:
+        return self.wanted.start + len(self.rows) - 1
+
+    @property
+    def older_start(self) -> int:
+        return self.end + 1
+
+    @property
+    def newer_start(self) -> int:
+        return max(self.wanted.start - PAGE, 1)
+
+    @property
+    def word(self) -> str:
+        """The state that was filtered for, before the noun: “failed ”."""
+        return next((f"{word.lower()} " for key, word, _ in GROUPS if key == self.wanted.group), "")
+
+    @property
+    def all_states(self) -> str:
+        """The address's query without its state."""
+        kept = [("q", self.wanted.q), ("view", self.wanted.view), *(("agent", name) for name in self.wanted.agents)]
+        return urlencode([(name, value) for name, value in kept if value])
+
+
+def listing(actor: Actor, wanted: Wanted) -> Listing:
+    """One page of the runs that the actor may see, and the counts of every filter."""
+    mine = rules.visible(actor, Run, "runs.view")
+    scoped = _in_view(_found(mine, wanted.q), wanted.view, actor)
+    of_agents = scoped.filter(agent__name__in=wanted.agents) if wanted.agents else scoped
+    counts = dict(of_agents.order_by().values_list("state").annotate(Count("pk")))
+    rows, older, newer = _page(of_agents, wanted)
+    total = sum(number for state, number in counts.items() if state in _states(wanted.group))
+    return Listing(
+        rows=_rows(rows, actor),
+        total=total,
+        anywhere=sum(counts.values()),
+        groups=_groups(counts, wanted.group),
+        agents=_agents(scoped, actor, wanted.agents),
+        views=_views(mine, actor, wanted.view),
+        wanted=wanted,
+        older=older,
+        newer=newer,
+    )
+
+
+# Filters ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _states(group: str) -> tuple[str, ...]:
+    known = {key: states for key, _, states in GROUPS}
+    return tuple(state.value for state in known.get(group, tuple(State)))
+
+
+def _found(runs: QuerySet[Run], q: str) -> QuerySet[Run]:
+    """Runs whose reference, title (as anybody sees it), owner or agent holds every word."""
+    terms = q.split()[:TERMS]
+    if not terms:
+        return runs
+    words = reduce(
+        and_,
+        (
+            Q(title__rendition__icontains=term) | Q(ref__icontains=term) | Q(owner__name__icontains=term) | Q(agent__name__icontains=term)
+            for term in terms
+        ),
+    )
+    return runs.filter(words | Q(ref=_reference(q)))
+
+
+def _reference(q: str) -> str:
+    try:
+        return parse_reference(q)
+    except NotAReference:
+        return ""
+
+
+def _in_view(runs: QuerySet[Run], view: str, actor: Actor) -> QuerySet[Run]:
+    return runs.filter(_condition(view, actor)) if view in VIEWS and view else runs
+
+
+def _condition(view: str, actor: Actor) -> Q:
+    match view:
+        case "people":
+            return Q(state=State.WAITING.value, waiting__on__in=PEOPLE)
+        case "week":
+            return Q(created_at__gte=clock.now() - timedelta(days=7))
+        case "mine":
+            return Q(owner_id=actor.user_id)
+        case "budget":
+            return _over_half("tokens") | _over_half("cost_micro") | _over_half("working_ms")
+    return Q()
+
+
+def _over_half(name: str) -> Q:
+    limit = Cast(KeyTextTransform(name, "budgets"), BigIntegerField())
+    return Q(**{f"budgets__{name}__gt": 0, f"{name}__gte": limit / 2})
+
+
+def _groups(counts: Mapping[str, int], chosen: str) -> list[Facet]:
+    facets = [
+        Facet(key, word, sum(counts.get(state.value, 0) for state in states), key == chosen, SHADES.get(key, key))
+        for key, word, states in GROUPS
+    ]
+    everything = Facet("", "All", sum(counts.values()), not chosen)
+    return [everything, *(facet for index, facet in enumerate(facets) if index < ALWAYS or facet.count or facet.chosen)]
+
+
+def _agents(runs: QuerySet[Run], actor: Actor, chosen: tuple[str, ...]) -> list[Facet]:
+    counts = dict(runs.order_by().values_list("agent__name").annotate(Count("pk")))
+    names = rules.visible(actor, Agent, "runs.view").order_by("name").values_list("name", flat=True).distinct()[:50]
+    return [Facet(name, name, counts.get(name, 0), name in chosen) for name in names]
+
+
+def _views(runs: QuerySet[Run], actor: Actor, chosen: str) -> list[Facet]:
+    counted = {key or "all": Count("pk", filter=_condition(key, actor)) if key else Count("pk") for key in VIEWS}
+    counts = runs.order_by().aggregate(**counted)
+    return [Facet(key, word, counts[key or "all"], key == chosen) for key, word in VIEWS.items()]
+
+
+# Pages --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _page(runs: QuerySet[Run], wanted: Wanted) -> tuple[list[Run], str, str]:
+    """What waits first, by its deadline; then what runs; then what ended, the newest first. With cursors to what is older and newer."""
+    placed = runs.filter(state__in=_states(wanted.group)).annotate(rank=RANK, due=DUE).select_related("agent", "owner", "title")
+    back = _place(wanted.newer)
+    if back is not None:
+        found = list(placed.filter(_before(back)).order_by("-rank", "-due", "created_at", "pk")[: PAGE + 1])
+        page, more = found[:PAGE][::-1], len(found) > PAGE
+        return page, _cursor(page[-1]) if page else "", _cursor(page[0]) if more else ""
+    on = _place(wanted.older)
+    rows = placed.filter(_after(on)) if on else placed
+    found = list(rows.order_by("rank", "due", "-created_at", "-pk")[: PAGE + 1])
+    page, more = found[:PAGE], len(found) > PAGE
+    return page, _cursor(page[-1]) if more else "", _cursor(page[0]) if page and on else ""
+
+
+RANK = Case(
+    When(state=State.WAITING.value, waiting__on__in=PEOPLE, then=Value(0)),
+    When(state__in=[State.PARKED.value, State.STALLED.value], then=Value(1)),
+    When(ended_at__isnull=False, then=Value(3)),
+    default=Value(2),
+    output_field=IntegerField(),
+)
+DUE = Case(
+    When(
+        state=State.WAITING.value,
+        waiting__on__in=PEOPLE,
+        then=Coalesce(KeyTextTransform("until", "waiting"), Value("9"), output_field=TextField()),
+    ),
+    default=Value(""),
+    output_field=TextField(),
+)
+Place = tuple[int, str, datetime, UUID]
+
+
+def _after(place: Place) -> Q:
+    rank, due, created, pk = place
+    tail = Q(created_at__lt=created) | Q(created_at=created, pk__lt=pk)
+    return Q(rank__gt=rank) | Q(rank=rank) & (Q(due__gt=due) | Q(due=due) & tail)
+
+
+def _before(place: Place) -> Q:
+    rank, due, created, pk = place
+    tail = Q(created_at__gt=created) | Q(created_at=created, pk__gt=pk)
+    return Q(rank__lt=rank) | Q(rank=rank) & (Q(due__lt=due) | Q(due=due) & tail)
+
+
+def _cursor(run: Run) -> str:
+    place = [run.rank, run.due, run.created_at.isoformat(), str(run.pk)]  # type: ignore[attr-defined]  annotated
+    return base64.urlsafe_b64encode(orjson.dumps(place)).decode().rstrip("=")
+
+
+def _place(cursor: str) -> Place | None:
+    """A cursor read back; None if it is none of ours."""
+    try:
+        rank, due, created, pk = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        at = moment(created)
+        return (int(rank), str(due), at, UUID(pk)) if at else None
+    except (ValueError, TypeError, AttributeError, binascii.Error):
+        return None
+
+
+# Rows ---------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Heard:
+    """What the log of one run tells the list."""
+
+    done: int = 0
+    undone: int = 0
+    steps: int = 0
+    step: int = 0
+    step_title: str = ""
+    why: str = ""
+    titles: dict[str, str] = field(default_factory=dict)
+
+
+def _rows(runs: list[Run], actor: Actor) -> list[Row]:
+    heard = _heard(runs)
+    people = {workspace: rules.holders(workspace, "approvals.decide") for workspace in {run.workspace_id for run in runs if _asks(run)}}
+    return [_row(run, heard[run.pk], people, actor) for run in runs]
+
+
+def _asks(run: Run) -> bool:
+    return run.state == State.WAITING.value and run.waiting.get("on") == "decision"
+
+
+def _row(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Actor) -> Row:
+    waiting = int(run.state == State.WAITING.value and run.waiting.get("on") in ("decision", "outcome"))
+    stays = max(heard.done - heard.undone, 0)
+    marks = ("done",) * stays + ("undone",) * heard.undone + ("waiting",) * waiting
+    told = f"{stays} done, {heard.undone} undone, {waiting} waiting"
+    until = moment(run.waiting.get("until")) if run.state == State.WAITING.value else None
+    words, strong = _waits_for(run, heard, people, actor)
+    return Row(run, words, marks[-MARKS:], max(len(marks) - MARKS, 0), told, percent_of(run), until, strong)
+
+
+def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Actor) -> tuple[str, bool]:
+    """What the run waits for or does, in a few words; and whether somebody has to do something about it."""
+    match State(run.state):
+        case State.WAITING if run.waiting.get("on") == "decision":
+            return _reviewers(run, people.get(run.workspace_id, ()), actor), False
+        case State.WAITING:
+            on = run.waiting.get("on", "")
+            return WAITS.get(on, "Something"), on in PEOPLE
+        case State.QUEUED | State.RUNNING:
+            return (f"{heard.step_title}, step {heard.step} of {heard.steps}" if heard.step_title else "Starting"), False
+        case State.PARKED | State.STALLED:
+            return "An operator" + (f": {heard.why}" if heard.why else ""), True
+        case State.CANCELLING:
+            return "The outcome of what is under way", False
+    return heard.why, False
+
+
+def _reviewers(run: Run, people: Iterable[Any], actor: Actor) -> str:
+    """Whom a decision waits for, by name: never somebody to whom the run is their own."""
+    own = {str(run.owner_id), str(run.agent.owner_id), run.starter_id}
+    names = ["You" if str(person.pk) == actor.id else person.name for person in people if str(person.pk) not in own]
+    if not names:
+        return "Somebody who may decide"
+    return " or ".join(names) if len(names) < 3 else f"{names[0]}, {names[1]} or {len(names) - 2} more"
+
+
+def percent_of(run: Run) -> int | None:
+    """How much of its tightest budget is used; None without a budget."""
+    used = {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms}
+    shares = [100 * used[name] / limit for name, limit in run.budgets.items() if name in used and limit]
+    return min(100, round(max(shares))) if shares else None
+
+
+def _heard(runs: list[Run]) -> dict[UUID, Heard]:
+    """Effects, current step and reason of each, from one read of their logs and one of the texts."""
+    heard: dict[UUID, Heard] = defaultdict(Heard)
+    if not runs:
+        return heard
+    step = Q(type="step.started", seq__gt=F("run__seq") - RECENT_STEPS)
+    told = Q(type__in=("effect.done", "effect.undone", "plan.set", "run.failed", "run.parked", "run.cancelled"))
+    rows = Event.objects.filter(told | step, run_month__in={run.month for run in runs}, run_id__in=[run.pk for run in runs])
+    for run_id, kind, body, payloads in rows.order_by("run_id", "seq").values_list("run_id", "type", "body", "payloads"):
+        _hear(heard[run_id], kind, orjson.loads(body)["data"], payloads)
+    titles = {run_id: each.titles.get(f"step_{each.step}") for run_id, each in heard.items()}
+    texts = vault.shown(UUID(pk) for pk in titles.values() if pk)
+    for run_id, pk in titles.items():
+        heard[run_id].step_title = texts[UUID(pk)].text if pk else ""
+    return heard
+
+
+def _hear(heard: Heard, kind: str, data: Mapping[str, Any], payloads: dict[str, str]) -> None:
+    match kind:
+        case "effect.done":
+            heard.done += 1
+        case "effect.undone":
+            heard.undone += 1
+        case "plan.set":
+            heard.steps, heard.titles = data["steps"], payloads
+        case "step.started":
+            heard.step = data.get("plan_step") or heard.step
+        case "run.failed":
+            heard.why = FAILED.get(data["reason"], data["reason"])
+        case "run.parked":
+            heard.why = PARKED.get(data["reason"], data["reason"])
+        case "run.cancelled":
+            heard.why = cancelled_words(data.get("done", 0), data.get("undone", 0), data.get("withdrawn", 0))

@@ -1,0 +1,339 @@
+"""What a person sees of one run. The same fragments serve the page, the reply to a form and the push, so a test compares their bytes.
+
+`fragments(run, actor)` draws all of them; `push(run_id, actor, after)` draws those that may differ for who has read up to `after`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from uuid import UUID
+
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
+
+from access import rules
+from access.models import User
+from access.rules import Actor
+from access.templatetags.handrail import spell
+from artifacts import vault
+from runs import evidence, lifecycle, reading, timeline
+from runs.evidence import Answer
+from runs.models import Run
+from runs.story.people import amount
+from runs.story.shapes import Action, Effect, Made, Section, Story, Who
+
+RELATED = ("agent", "owner", "title")
+# name → template; the id in the page is run-<name>
+FRAGMENTS: Mapping[str, str] = {
+    "head": "runs/_header.html",
+    "plan": "runs/_plan_strip.html",
+    "now": "runs/_now.html",
+    "timeline": "runs/_timeline.html",
+    "steer": "runs/_steer.html",
+    "effects": "runs/_effects.html",
+    "checks": "runs/_checks.html",
+    "artifacts": "runs/_artifacts.html",
+    "dock": "runs/_dock.html",
+    "cancel": "runs/_cancel_will.html",
+}
+HOT = 80  # percent of a budget from which it is nearly used
+
+
+@dataclass(frozen=True)
+class Meter:
+    """How much of a budget is used; without a limit only how much."""
+
+    name: str
+    used: str
+    limit: str = ""
+    percent: int = 0
+
+    @property
+    def shade(self) -> str:
+        return " over" if self.percent >= 100 else " hot" if self.percent >= HOT else ""
+
+
+@dataclass(frozen=True)
+class Mine:
+    """What this person can do next about the run."""
+
+    word: str
+    action: str
+    primary: bool = True
+    until: datetime | None = None
+    since: datetime | None = None
+
+    @property
+    def url(self) -> str:
+        return reverse("approvals:action", args=(self.action,))
+
+
+@dataclass
+class View:
+    """One run as one person sees it, at the event the row was read at."""
+
+    run: Run
+    actor: Actor
+    story: Story
+    checks: tuple[Answer, ...]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def live(self) -> bool:
+        return not lifecycle.ended(self.run.state)
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """Those to whom the run is their own: they never decide in it."""
+        starter = {self.run.starter_id} if self.run.starter_kind == "human" else set()
+        return frozenset({str(self.run.owner_id), str(self.run.agent.owner_id)} | starter)
+
+    @cached_property
+    def deciders(self) -> list[User]:
+        """Who may decide on what the run waits for, by name."""
+        if self.story.now.waits_for != "decision":
+            return []
+        return [person for person in rules.holders(self.run.workspace_id, "approvals.decide") if str(person.pk) not in self.own]
+
+    @cached_property
+    def steerers(self) -> list[str]:
+        return [person.name for person in rules.holders(self.run.workspace_id, "runs.steer")] if self.live else []
+
+    @property
+    def deciders_told(self) -> str:
+        """Riley Stone or Sam Okoro can decide."""
+        names = [("You" if str(person.pk) == self.actor.id else person.name) for person in self.deciders]
+        return f"{_or(names)} can decide."
+
+    @property
+    def steerers_told(self) -> str:
+        return f"{_or(self.steerers)} can cancel it."
+
+    @property
+    def state_words(self) -> str:
+        """The words of the state where a page says more than the state's own: “Waiting for a reviewer”."""
+        now = self.story.now
+        if self.run.state != "waiting":
+            return ""
+        return WAITING_WORDS.get(now.waits_for, "")
+
+    @property
+    def current(self) -> int:
+        """The step of the plan that is open; 0 if none is."""
+        open_ = [section.number for section in self.story.sections if section.kind == "step" and section.opened and not section.ended]
+        return open_[-1] if open_ and self.live else 0
+
+    @property
+    def cancelling(self) -> bool:
+        return self.run.state in ("cancelling", "compensating")
+
+    @property
+    def sees_actions(self) -> bool:
+        return self.can("approvals.view")
+
+    @property
+    def sees_events(self) -> bool:
+        return self.can("runs.events")
+
+    def can(self, capability: str) -> bool:
+        return rules.can(self.actor, capability, self.run.workspace_id)
+
+    @property
+    def may_steer(self) -> bool:
+        return self.live and self.can("runs.steer")
+
+    @property
+    def may_decide(self) -> bool:
+        return any(str(person.pk) == self.actor.id for person in self.deciders)
+
+    @cached_property
+    def waiting(self) -> Action | None:
+        """The action that the run waits for."""
+        return next((action for action in self.story.actions if action.id == self.story.now.action), None)
+
+    @property
+    def mine(self) -> Mine | None:
+        now = self.story.now
+        if not now.action or not self.can("approvals.view"):
+            return None
+        if now.waits_for == "decision" and self.may_decide:
+            mail = self.waiting is not None and self.waiting.effect == "send"
+            return Mine("Review the e-mail" if mail else "Review the action", now.action, True, now.until, now.since)
+        if now.waits_for == "outcome" and now.until is None and self.can("runs.recover") and self.actor.id not in self.own:
+            return Mine("Say what happened", now.action)
+        return Mine("Read what it asks for", now.action, primary=False) if now.waits_for == "decision" else None
+
+    @cached_property
+    def meters(self) -> list[Meter]:
+        run = self.run
+        used = {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms}
+        return [_meter(name, word, used[name], run.budgets.get(name)) for name, word in METERS]
+
+    @property
+    def artifacts(self) -> list[Made]:
+        """The newest version of each, the newest first."""
+        newest = {made.name: made for made in self.story.artifacts}
+        return sorted(newest.values(), key=lambda made: -made.seq)
+
+    @property
+    def effects_told(self) -> str:
+        """2 done, 1 undone, 1 waiting."""
+        counts: dict[str, int] = {}
+        for effect in self.story.effects:
+            word = LEDGER_WORDS.get(effect.state, effect.state)
+            counts[word] = counts.get(word, 0) + 1
+        return ", ".join(f"{number} {word}" for word, number in counts.items())
+
+    @property
+    def checks_told(self) -> str:
+        return evidence.summary(self.checks)
+
+    @property
+    def will_stay(self) -> list[Effect]:
+        return [effect for effect in self.story.effects if effect.state in ("done", "failed")]
+
+    @property
+    def under_way(self) -> list[Effect]:
+        return [effect for effect in self.story.effects if effect.state in ("running", "unknown")]
+
+    @property
+    def never_done(self) -> list[Effect]:
+        return [effect for effect in self.story.effects if effect.state in ("waiting", "granted")]
+
+
+WAITING_WORDS = {
+    "decision": "Waiting for a reviewer",
+    "answer": "Waiting for an answer",
+    "budget": "Waiting for a budget",
+    "timer": "Waiting for its time",
+    "webhook": "Waiting for a webhook",
+    "outcome": "Waiting for the outcome",
+    "retry": "Waiting to try again",
+}
+METERS = (("tokens", "Tokens"), ("cost_micro", "Cost"), ("working_ms", "Working time"))
+LEDGER_WORDS = {"granted": "approved", "running": "under way", "unknown": "unknown", "failed": "not undone"}
+
+
+def _or(names: list[str]) -> str:
+    """Riley, Sam or Ada; of many the first three."""
+    if len(names) > 4:
+        return f"{', '.join(names[:3])} and {len(names) - 3} others"
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _meter(budget: str, word: str, used: int, limit: int | None) -> Meter:
+    shown = _amount(budget, used)
+    if not limit:
+        return Meter(word, shown)
+    return Meter(word, shown, _amount(budget, limit), min(100, round(100 * used / limit)))
+
+
+def _amount(budget: str, number: int) -> str:
+    if budget == "working_ms":
+        return spell(number / 1000)
+    if budget == "tokens" and number >= 10_000:
+        return f"{number / 1000:,.0f} k"
+    return amount(budget, number)
+
+
+def view(run: Run, actor: Actor) -> View:
+    """The run's log, folded, and the names in it."""
+    told = reading.lines(run)
+    story = timeline.fold(told)
+    return View(run, actor, story, reading.answers(run, told), names_in(told, run))
+
+
+def names_in(lines: Iterable[Mapping[str, object]], run: Run) -> dict[str, str]:
+    """The names that the people of some lines have now. One query."""
+    ids = {str(run.owner_id)}
+    for line in lines:
+        body: Mapping[str, dict[str, str]] = line["body"]  # type: ignore[assignment]
+        if body["actor"]["kind"] == "human":
+            ids.add(body["actor"]["id"])
+        if to := body["data"].get("to"):
+            ids.add(to)
+    return {str(pk): name for pk, name in User.objects.filter(pk__in=filter(_is_id, ids)).values_list("pk", "name")}
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def name_of(who: Who, names: Mapping[str, str], run: Run) -> str:
+    """What somebody is called now."""
+    if who.kind == "agent":
+        return run.agent.name if who.id == str(run.agent_id) else "An agent"
+    if who.kind == "human":
+        return names.get(who.id, "Somebody")
+    return "Handrail"
+
+
+def title_of(run: Run) -> str:
+    """The rendition of a run's title; what it is called if that was erased."""
+    return run.title.rendition if run.title.rendition is not None else f"Run {run.ref}"
+
+
+# Fragments ----------------------------------------------------------------------------------------------------------------------------
+
+
+def fragments(run: Run, actor: Actor) -> dict[str, SafeString]:
+    """All parts of the run's page that change, by name. `run` comes with RELATED."""
+    return drawn(view(run, actor))
+
+
+def drawn(seen: View) -> dict[str, SafeString]:
+    return {name: draw(name, seen) for name in FRAGMENTS}
+
+
+def draw(name: str, seen: View) -> SafeString:
+    return _render(FRAGMENTS[name], seen)
+
+
+def _render(template: str, seen: View, **more: object) -> SafeString:
+    return mark_safe(render_to_string(template, {"view": seen, "run": seen.run, "story": seen.story, **more}).strip())  # noqa: S308
+
+
+def push(run_id: UUID | str, actor: Actor, after: int) -> tuple[str, int]:
+    """(HTML, seq): what makes a page that was drawn at event `after` the page at `seq`; nothing if that is the same.
+
+    Raises a Refusal if the actor may no longer see the run. HTML has one root a fragment, each with `hx-swap-oob`.
+    """
+    run = rules.get(actor, Run, run_id, "runs.view", related=RELATED)
+    if run.seq <= after:
+        return "", run.seq
+    seen = view(run, actor)
+    names = [name for name in FRAGMENTS if name != "timeline" and (name != "cancel" or seen.can("runs.steer"))]
+    parts = [out_of_band(f"run-{name}", draw(name, seen)) for name in names]
+    return "\n".join([*parts, *_timeline(seen, after)]), run.seq
+
+
+def _timeline(seen: View, after: int) -> Iterable[str]:
+    """The sections that changed; the whole timeline when a section came, went or moved."""
+    sections = seen.story.sections
+    if not seen.live or _rearranged(seen.story, after):
+        yield out_of_band("run-timeline", draw("timeline", seen))
+        return
+    for section in sections:
+        if section.changed > after:
+            yield out_of_band(section.key, _render("runs/_section.html", seen, section=section))
+    yield out_of_band("run-live", _render("runs/_live.html", seen))
+
+
+def _rearranged(story: Story, after: int) -> bool:
+    """Whether the page at `after` had other sections, or in another order. A step of the plan was there before it was begun, as planned."""
+    plan_seq = story.plan.seq if story.plan else 0
+    begun = [section for section in story.sections if section.opened > after]
+    planned = [section.number for section in story.sections if section.kind == "step" and not section.opened]
+    known = all(section.key == f"s{section.number}" and 0 < plan_seq <= after for section in begun)
+    return plan_seq > after or not known or any(number < section.number for number in planned for section in begun)
+
+
+def out_of_band(name: str, html: str) -> str:
+    """A fragment as htmx takes it from a push: its root says that it replaces what has its id."""
+    return html.replace(f'id="{name}"', f'id="{name}" hx-swap-oob="morph"', 1)

@@ -1,0 +1,102 @@
+"""`{% load story %}`: how the parts of a story are drawn. They read `view` (or `run` and `names`) from the context."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django import template
+from django.urls import reverse
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from access.templatetags.handrail import clock_, sensitivity, spell
+from artifacts.templatetags.renditions import one_line, quote, rendition
+from runs.engine.tools import TOOLS
+from runs.presenting import name_of
+from runs.story import shapes
+from runs.story.work import spoken
+
+register = template.Library()
+LONG = 1200  # characters of somebody's words that stand in the story; the rest is one click away
+
+
+@register.simple_tag(takes_context=True)
+def rich(context: template.Context, parts: shapes.Rich) -> SafeString:
+    """A sentence of the story."""
+    return mark_safe("".join(_part(context, part) for part in parts))  # noqa: S308  each part was escaped
+
+
+@register.simple_tag(takes_context=True)
+def event_link(context: template.Context, first: int, last: int = 0) -> SafeString:
+    """The seq of an item in the gutter: 4–6, linked to the raw log."""
+    words = f"{first}–{last}" if last > first else str(first)
+    url = _event_url(context, first)
+    return format_html('<a class="ev__seq" href="{}" aria-label="Event {} in the raw log">{}</a>', url, words, words)
+
+
+@register.simple_tag
+def said(text: shapes.Text | None) -> SafeString:
+    """Somebody's own words, as a quote; long ones begin."""
+    if text is None or not (text.erased or text.text.strip()):
+        return mark_safe("")
+    words = one_line(text.text, LONG) if len(text.text) > LONG else rendition(text.text.strip())
+    return format_html('<blockquote class="said">{}</blockquote>', _erased(text) or words)
+
+
+@register.filter
+def tool_title(name: str) -> str:
+    """What a tool is called; its name in words if it is not loaded here."""
+    return TOOLS[name].title if name in TOOLS else spoken(name)
+
+
+@register.simple_tag
+def wording(text: shapes.Text | None, otherwise: str = "") -> SafeString:
+    """A short text of the log; `otherwise` where there is none."""
+    return _text(text) if text is not None else escape(otherwise)
+
+
+def _part(context: template.Context, part: shapes.Part) -> str:
+    if isinstance(part, str):
+        return escape(part)
+    if isinstance(part, shapes.At):
+        return format_html('<a class="num" href="{}">#{}</a>', _event_url(context, part.seq), part.seq)
+    if isinstance(part, shapes.Who):
+        return format_html("<b>{}</b>", name_of(part, _names(context), context["run"]))
+    return DRAWN[type(part)](part)
+
+
+def _event_url(context: template.Context, seq: int) -> str:
+    return reverse("runs:event", args=(context["run"].pk, seq))
+
+
+def _names(context: template.Context) -> dict[str, str]:
+    return context["view"].names if "view" in context else context["names"]
+
+
+def _text(text: shapes.Text) -> SafeString:
+    return _erased(text) or one_line(text.text, LONG)
+
+
+def _erased(text: shapes.Text) -> SafeString:
+    if not text.erased:
+        return mark_safe("")
+    return format_html('<span class="dim">Erased by {}</span>', text.erased_by or "somebody")
+
+
+def _changed(part: shapes.Changed) -> str:
+    before = format_html("<del>{}</del>", _text(part.before)) if part.before else ""
+    after = format_html("<ins>{}</ins>", _text(part.after)) if part.after else ""
+    return format_html("{}{}{}", before, " " if before and after else "", after)
+
+
+DRAWN: dict[type, Callable[[Any], str]] = {
+    shapes.Text: _text,
+    shapes.Code: lambda part: format_html("<code>{}</code>", part.text),
+    shapes.File: lambda part: format_html('<a href="{}">{}</a>', reverse("artifacts:artifact", args=(part.id,)), part.name),
+    shapes.Moment: lambda part: clock_(part.at),
+    shapes.Took: lambda part: spell(part.ms / 1000),
+    shapes.Tool: lambda part: escape(tool_title(part.name)),
+    shapes.Quote: lambda part: _erased(part.text) or quote(part.text.text, 180),
+    shapes.Changed: _changed,
+    shapes.Label: lambda part: sensitivity(part.name),
+    shapes.Tag: lambda part: format_html('<span class="tag">{}</span>', part.text),
+}

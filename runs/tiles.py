@@ -1,0 +1,174 @@
+"""The four figures on top of the list of runs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.core.cache import cache
+from django.db.models import QuerySet
+
+from access import rules
+from access.rules import Actor
+from access.templatetags.handrail import spell
+from config import clock
+from runs.lifecycle import State
+from runs.listing import GROUPS, PEOPLE
+from runs.models import Event, Run
+from runs.story.wire import moment
+
+DAYS = 7
+LOOKED_AT = 300  # the newest runs in which decisions are timed
+KEPT = 30  # seconds that the timing is kept: it reads logs
+WIDTH, HEIGHT, STEP, BAR = 120, 24, 17, 13  # of the little charts
+
+
+@dataclass(frozen=True)
+class Bar:
+    x: int
+    y: float
+    height: float
+    today: bool
+
+
+@dataclass(frozen=True)
+class Tiles:
+    waiting: int
+    yours: int
+    due: int
+    blocked: int
+    longest: timedelta | None
+    longest_title: str | None
+    blocked_group: str  # where the longest stands in the list
+    failed: int
+    bars: tuple[Bar, ...]
+    bars_told: str
+    decide: str  # the median time to decide this week; "" without a decision
+    decide_before: str
+    line: str  # an SVG path
+    line_told: str
+
+
+def tiles(actor: Actor) -> Tiles:
+    """Counts over all runs the actor may see, and the median time to decide over the newest."""
+    runs = rules.visible(actor, Run, "runs.view")
+    waiting = list(runs.filter(state=State.WAITING.value, waiting__on__in=PEOPLE).select_related("agent"))
+    soon = clock.now() + timedelta(hours=1)
+    due = sum(1 for run in waiting if (until := moment(run.waiting.get("until"))) and until <= soon)
+    blocked, longest = _blocked(runs)
+    days = _failures(runs)
+    bars, told = _bars(days)
+    now, before, by_day = _decisions(actor, runs)
+    return Tiles(
+        waiting=len(waiting),
+        yours=sum(1 for run in waiting if _is_yours(run, actor)),
+        due=due,
+        blocked=blocked,
+        longest=clock.now() - longest.state_since if longest else None,
+        longest_title=longest.title.rendition if longest else None,
+        blocked_group=next((key for key, _, states in GROUPS if longest and longest.state in states), "waiting"),
+        failed=days[-1],
+        bars=bars,
+        bars_told=told,
+        decide=spell(now) if now is not None else "",
+        decide_before=spell(before) if before is not None else "",
+        line=_path(by_day),
+        line_told=_line_told(by_day),
+    )
+
+
+def _is_yours(run: Run, actor: Actor) -> bool:
+    needs = {"decision": "approvals.decide", "outcome": "runs.recover"}.get(run.waiting.get("on", ""), "")
+    own = {str(run.owner_id), str(run.agent.owner_id), run.starter_id}
+    return bool(needs) and rules.can(actor, needs, run.workspace_id) and actor.id not in own
+
+
+def _blocked(runs: QuerySet[Run]) -> tuple[int, Run | None]:
+    """Runs that have stood still for over an hour, and the one that has for longest."""
+    still = (State.WAITING.value, State.PAUSED.value, State.PARKED.value, State.STALLED.value)
+    stuck = runs.filter(state__in=still, state_since__lt=clock.now() - timedelta(hours=1))
+    return stuck.count(), stuck.select_related("title").order_by("state_since").first()
+
+
+def _failures(runs: QuerySet[Run]) -> list[int]:
+    """Failures a day, the last seven days, today last. Days are UTC's."""
+    today = clock.now().date()
+    ends = runs.filter(state=State.FAILED.value, ended_at__gte=clock.now() - timedelta(days=DAYS)).values_list("ended_at", flat=True)
+    days = [0] * DAYS
+    for ended in ends:
+        ago = (today - ended.date()).days
+        if 0 <= ago < DAYS:
+            days[DAYS - 1 - ago] += 1
+    return days
+
+
+def _bars(days: list[int]) -> tuple[tuple[Bar, ...], str]:
+    most = max(max(days), 1)
+    heights = [max(round(HEIGHT * number / most, 1), 1.5) for number in days]
+    bars = tuple(Bar(STEP * index, round(HEIGHT - height, 1), height, index == DAYS - 1) for index, height in enumerate(heights))
+    return bars, f"Failures a day, last seven days: {', '.join(map(str, days))}"
+
+
+Timing = tuple[float | None, float | None, list[float]]
+
+
+def _decisions(actor: Actor, runs: QuerySet[Run]) -> Timing:
+    """Median seconds from proposal to decision: this week, the week before, and for each day that had one."""
+    key = (
+        "decide:"
+        + ",".join(sorted(str(workspace) for workspace in actor.workspaces("runs.view")))
+        + (f":{actor.id}" if actor.kind == "agent" else "")
+    )
+    return cache.get_or_set(key.replace(" ", ""), lambda: _timed(runs), KEPT)
+
+
+def _timed(runs: QuerySet[Run]) -> Timing:
+    now = clock.now()
+    newest = runs.filter(created_at__gte=now - timedelta(days=2 * DAYS)).order_by("-created_at").values_list("pk", "month")[:LOOKED_AT]
+    found = list(newest)
+    rows = Event.objects.filter(
+        run_month__in={month for _, month in found},
+        run_id__in=[pk for pk, _ in found],
+        type__in=("action.proposed", "action.decided"),
+    ).values_list("run_id", "type", "body")
+    took = list(_pairs(rows.order_by("run_id", "seq")))
+    this = [seconds for at, seconds in took if at >= now - timedelta(days=DAYS)]
+    last = [seconds for at, seconds in took if at < now - timedelta(days=DAYS)]
+    by_day: dict[int, list[float]] = {}
+    for at, seconds in took:
+        by_day.setdefault((now - at).days, []).append(seconds)
+    days = [median(by_day[ago]) for ago in sorted(by_day, reverse=True) if ago < DAYS]
+    return (median(this) if this else None), (median(last) if last else None), days
+
+
+def _pairs(rows: Iterable[tuple[UUID, str, str]]) -> Iterable[tuple[datetime, float]]:
+    proposed: dict[str, datetime] = {}
+    for _, kind, body in rows:
+        event: Mapping[str, Any] = orjson.loads(body)
+        at, action = moment(event["at"]), event["data"]["action"]
+        if at is None:
+            continue
+        if kind == "action.proposed":
+            proposed[action] = at
+        elif action in proposed:
+            yield at, max((at - proposed.pop(action)).total_seconds(), 0)
+
+
+def _path(days: list[float]) -> str:
+    """The days' medians as a line, from left to right. Two days at least."""
+    if len(days) < 2:
+        return ""
+    low, high = min(days), max(days)
+    spread = (high - low) or 1
+    points = [
+        f"{1 + round((WIDTH - 2) * index / (len(days) - 1))} {round(4 + (HEIGHT - 8) * (high - value) / spread, 1)}"
+        for index, value in enumerate(days)
+    ]
+    return "M" + " ".join(points)
+
+
+def _line_told(days: list[float]) -> str:
+    return f"Median time to decide a day, from {spell(days[0])} to {spell(days[-1])}" if len(days) > 1 else ""

@@ -1,0 +1,152 @@
+"""The pages of runs: the list, one run, its raw log, starting one. Each finds what the person may reach and calls one verb."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from access import rules
+from access.errors import BadInput, NotFound, NotSignedIn
+from access.ids import NotAReference, parse_reference
+from access.rules import Actor
+from artifacts.rendition import plain
+from runs import forms, listing, presenting, provenance, rawlog, signals
+from runs.models import Run, Signal
+from runs.tiles import tiles
+
+SETTLED = {
+    "applied": (messages.SUCCESS, "Cancelled. Nothing more is done or sent."),
+    "delivered": (messages.WARNING, "Cancelling. Something is under way; the run ends once its outcome is known."),
+    "accepted": (messages.INFO, "Recorded. The run takes it up in a moment."),
+}
+REFUSED = {
+    "not_yet": "Handrail can’t do that yet. Nothing was changed.",
+    "not_in_this_state": "The run is in no state for that. Nothing was changed.",
+    "had_already_ended": "The run had already ended. Nothing was changed.",
+}
+
+
+@require_safe
+def runs(request: HttpRequest) -> HttpResponse:
+    rules.require(request.actor, "runs.view")
+    wanted = forms.wanted(request.GET)
+    context = {"listing": listing.listing(request.actor, wanted), "tiles": tiles(request.actor), "search": wanted.q, "room": "runs"}
+    context["may_start"] = bool(request.actor.workspaces("runs.start"))
+    return render(request, "runs/list.html", context | _addresses(request))
+
+
+@require_safe
+def counts(request: HttpRequest) -> HttpResponse:
+    """The figures on top of the list, fetched again every 30 s."""
+    rules.require(request.actor, "runs.view")
+    return render(request, "runs/_tiles.html", {"tiles": tiles(request.actor)})
+
+
+@require_safe
+def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    found = _run(request, run_id, "runs.view")
+    seen = presenting.view(found, request.actor)
+    context = {"run": found, "view": seen, "story": seen.story, "fragments": presenting.drawn(seen), "room": "runs"}
+    return render(request, "runs/run.html", context | {"page_title": _title(found)})
+
+
+@require_safe
+def by_ref(request: HttpRequest, ref: str) -> HttpResponse:
+    """The short address of a run, as people read it out."""
+    if not request.actor.is_known:
+        raise NotSignedIn
+    try:
+        found = rules.visible(request.actor, Run, "runs.view").filter(ref=parse_reference(ref)).first()
+    except NotAReference:
+        found = None
+    if found is None:
+        raise NotFound
+    return redirect("runs:run", found.pk)
+
+
+@require_POST
+def send_signal(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    found = _run(request, run_id, "runs.steer")
+    form = forms.SignalForm(request.POST)
+    if not form.is_valid():
+        raise BadInput("This is not a signal that the page sends. Nothing was changed.")
+    sent = signals.send(found, by=request.actor, **form.cleaned_data)
+    _tell(request, sent)
+    return redirect("runs:run", found.pk)
+
+
+def _tell(request: HttpRequest, sent: Signal) -> None:
+    level, words = SETTLED.get(sent.status, (messages.ERROR, REFUSED.get(sent.reason, "Refused. Nothing was changed.")))
+    messages.add_message(request, level, words)
+
+
+@require_safe
+def around(request: HttpRequest, run_id: UUID, artifact_id: UUID) -> HttpResponse:
+    """What the log tells around an artifact: which event made it, out of what, and where it went. A part of the artifact's page."""
+    found = _run(request, run_id, "runs.view")
+    told = provenance.around(found, artifact_id)
+    return render(request, "runs/_around.html", {"run": found, "told": told, "names": told.names})
+
+
+# The raw log --------------------------------------------------------------------------------------------------------------------------
+
+
+@require_safe
+def events(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    found = _run(request, run_id, "runs.events")
+    asked = forms.asked(request.GET)
+    if request.GET.get("part") == "rows":
+        context = {"run": found, "window": rawlog.window(found, asked)}
+        return render(request, "runs/_event_rows.html", context | {"names": context["window"].names})
+    return _log(request, found, asked)
+
+
+@require_safe
+def event(request: HttpRequest, run_id: UUID, seq: int) -> HttpResponse:
+    """One event in full: as the panel beside the log, or as the whole page with the log around it."""
+    found = _run(request, run_id, "runs.events")
+    shown = rawlog.detail(found, seq)
+    if request.headers.get("HX-Target") == "event-detail":
+        return render(request, "runs/_event_detail.html", {"run": found, "detail": shown, "names": shown.names})
+    return _log(request, found, forms.asked(request.GET), shown)
+
+
+def _log(request: HttpRequest, found: Run, asked: rawlog.Asked, shown: rawlog.Detail | None = None) -> HttpResponse:
+    if shown is not None:
+        asked = rawlog.Asked(asked.q, asked.groups, at=shown.line.seq)
+    window = rawlog.window(found, asked)
+    if shown is None and window.rows:
+        shown = rawlog.detail(found, window.rows[-1].line.seq)
+    context: dict[str, Any] = {
+        "run": found,
+        "window": window,
+        "detail": shown,
+        "names": window.names | (shown.names if shown else {}),
+        "chain": rawlog.chain(found),
+        "stream_url": request.build_absolute_uri(f"/api/v1/runs/{found.pk}/stream"),
+        "page_title": _title(found),
+        "room": "runs",
+        "live": found.ended_at is None,
+    }
+    return render(request, "runs/events.html", context | _addresses(request))
+
+
+def _addresses(request: HttpRequest) -> dict[str, str]:
+    """This page's address without its place in the list, for links that keep the filters."""
+    query = request.GET.copy()
+    for name in ("older", "newer", "n", "after", "before", "at", "part"):
+        query.pop(name, None)
+    kept = query.urlencode()
+    return {"kept": kept, "kept_and": f"{kept}&" if kept else ""}
+
+
+def _run(request: HttpRequest, run_id: UUID, capability: str) -> Run:
+    actor: Actor = request.actor
+    return rules.get(actor, Run, run_id, capability, related=presenting.RELATED)
+
+
+def _title(found: Run) -> str:
+    return plain(presenting.title_of(found))

@@ -1,0 +1,63 @@
+// The raw log: which row is open, the newest row, and rows that came since. New rows are appended only for a reader who is at the end;
+// for anybody else the foot says how many there are. The socket only says how far the log goes (#event-head).
+(() => {
+  const AT_END = 24; // pixels from the end that still count as the end
+  const table = () => document.querySelector(".vtable");
+  const rows = () => document.getElementById("event-rows");
+
+  document.addEventListener("htmx:afterSettle", () => mark());
+  document.addEventListener("htmx:wsAfterMessage", () => news());
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-newest]")) newest();
+    if (event.target.closest("[data-news]")) fetchNew(true);
+  });
+  addEventListener("DOMContentLoaded", () => document.querySelector("[data-row][aria-selected]")?.scrollIntoView({ block: "nearest" }));
+
+  // the row of the event that the panel shows
+  function mark() {
+    const seq = document.getElementById("event-detail")?.dataset.shows;
+    if (!seq) return;
+    for (const row of document.querySelectorAll("[data-row]")) {
+      const open = row.dataset.row === seq;
+      if (open) row.setAttribute("aria-selected", "true");
+      else row.removeAttribute("aria-selected");
+      const link = row.querySelector("[data-item]");
+      if (open) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+      if (open && matchMedia("(min-width: 75.0625rem)").matches) row.scrollIntoView({ block: "nearest" });
+    }
+  }
+
+  function newest() {
+    const last = rows()?.lastElementChild?.querySelector("[data-item]");
+    if (!last) return;
+    const box = table();
+    box.scrollTop = box.scrollHeight;
+    last.focus({ preventScroll: true });
+    last.click();
+  }
+
+  function news() {
+    const head = Number(document.getElementById("event-head")?.dataset.head || 0);
+    const last = Number(rows()?.lastElementChild?.dataset.row || 0);
+    const button = document.querySelector("[data-news]");
+    if (!button || !head || head <= last) return;
+    const box = table();
+    if (box.scrollTop + box.clientHeight >= box.scrollHeight - AT_END) return fetchNew(true);
+    button.hidden = false;
+    button.textContent = `${head - last} new`;
+  }
+
+  async function fetchNew(follow) {
+    const form = document.getElementById("events-filter");
+    const last = rows()?.lastElementChild?.dataset.row;
+    if (!form || !last) return;
+    const query = new URLSearchParams(new FormData(form));
+    query.set("part", "rows");
+    query.set("after", last);
+    await htmx.ajax("GET", `${form.getAttribute("action")}?${query}`, { target: "#event-rows", swap: "beforeend" });
+    const button = document.querySelector("[data-news]");
+    if (button) button.hidden = true;
+    if (follow) table().scrollTop = table().scrollHeight;
+  }
+})();

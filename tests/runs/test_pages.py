@@ -1,0 +1,434 @@
+"""The pages of runs: who sees what, in how many queries, and that the page, a reply and a push are the same bytes."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from access import rules
+from access.models import User
+from artifacts.models import Artifact
+from config import clock
+from runs import presenting
+from runs.models import Run
+from tests.cast import Cast
+from tests.runs import lines
+from tests.runs.played import play
+
+SignIn = Callable[[User], Client]
+
+
+@pytest.fixture
+def sign_in() -> SignIn:
+    def signed_in(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return signed_in
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache() -> Iterator[None]:
+    from django.core.cache import cache
+
+    cache.clear()
+    yield
+
+
+def page(client: Client, url: str, status: int = 200) -> str:
+    response = client.get(url)
+    assert response.status_code == status, response.content[:500]
+    return response.content.decode()
+
+
+def run_of(run: Run) -> Run:
+    return Run.objects.select_related(*presenting.RELATED).get(pk=run.pk)
+
+
+# The page of a run ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("log", [lines.begun, lines.drafted, lines.proposed, lines.approved, lines.finished, lines.cancelled])
+def test_a_run_has_a_page_at_every_point_of_its_life(cast: Cast, sign_in: SignIn, log: Callable[[], Any]) -> None:
+    run = play(cast, log())
+    html = page(sign_in(cast.riley), reverse("runs:run", args=(run.pk,)))
+    assert "Ticket ZN-4821, duplicate charge" in html and "RN-7Q4K" in html
+    assert "style=" not in html and not re.search(r"\son\w+=", html)
+
+
+def test_who_may_decide_is_led_to_the_waiting_action_and_its_owner_is_not(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.proposed())
+    url = reverse("runs:run", args=(run.pk,))
+    action = f"/actions/{lines.SEND}"
+    riley = page(sign_in(cast.riley), url)
+    assert "Review the e-mail" in riley and action in riley and "You or Sam can decide." in riley
+    priya = page(sign_in(cast.priya), url)
+    assert "Review the e-mail" not in priya and "Riley or Sam can decide." in priya
+
+
+def test_only_who_may_steer_can_cancel_and_the_others_are_told_who_can(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.proposed())
+    url = reverse("runs:run", args=(run.pk,))
+    assert 'id="cancel-f"' in page(sign_in(cast.otto), url)
+    riley = page(sign_in(cast.riley), url)
+    assert 'id="cancel-f"' not in riley and "Otto can cancel it." in riley
+
+
+def test_the_cancel_dialog_says_what_will_happen(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.proposed())
+    html = page(sign_in(cast.otto), reverse("runs:run", args=(run.pk,)))
+    assert "Was not sent. The request for approval is withdrawn." in html.replace("\n", " ")
+
+
+def test_a_failure_is_never_hidden(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.begun()
+    log.add("step.started", {"step": "read_ticket#1", "kind": "tool", "plan_step": 1}, who="agent")
+    log.add("tool.started", {"tool": "read_ticket", "step": "read_ticket#1"}, who="agent")
+    log.add("tool.ended", {"tool": "read_ticket", "outcome": "error", "step": "read_ticket#1", "error": "timeout"}, who="agent")
+    log.add("step.failed", {"step": "read_ticket#1", "attempt": 1, "error": "timeout"}, who="agent", detail="504 from the desk")
+    log.add("run.parked", {"reason": "retries_exhausted"}, detail="Read the ticket: 504 from the desk")
+    run = play(cast, log)
+    html = page(sign_in(cast.morgan), reverse("runs:run", args=(run.pk,)))
+    assert "Stuck" in html and "last error: 504 from the desk" in html
+
+
+def test_what_is_hidden_is_not_in_the_page(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.begun()
+    log.add("note.posted", {}, who="agent", note="Their card is 4111 1111 1111 1111, the file is /home/otto/x.txt")
+    run = play(cast, log, title="Refund to 4111 1111 1111 1111")
+    client = sign_in(cast.riley)
+    for url in (reverse("runs:run", args=(run.pk,)), reverse("runs:events", args=(run.pk,)), reverse("runs:list")):
+        html = page(client, url)
+        assert "4111" not in html and "/home/otto" not in html
+        assert "card number hidden" in html
+
+
+def test_hostile_text_is_only_text(cast: Cast, sign_in: SignIn) -> None:
+    evil = "<script>alert(1)</script>{{ run.pk }}{% now %}\u202e\x1b[31m"
+    log = lines.begun((evil, "Send"))
+    log.add("note.posted", {}, who="agent", note=evil)
+    run = play(cast, log, title=evil)
+    client = sign_in(cast.riley)
+    for url in (reverse("runs:run", args=(run.pk,)), reverse("runs:events", args=(run.pk,)), reverse("runs:list")):
+        html = page(client, url)
+        assert "<script>alert" not in html and "&lt;script&gt;" in html
+        assert "\u202e" not in html and "\x1b" not in html
+        assert "{{ run.pk }}" in html
+
+
+@pytest.mark.parametrize("log", [lines.proposed, lines.finished])
+def test_the_page_of_a_run_takes_a_fixed_number_of_queries(
+    cast: Cast, sign_in: SignIn, django_assert_max_num_queries: Any, log: Callable[[], Any]
+) -> None:
+    run = play(cast, log())
+    client = sign_in(cast.riley)
+    with django_assert_max_num_queries(12):
+        page(client, reverse("runs:run", args=(run.pk,)))
+
+
+def test_nobody_from_elsewhere_finds_a_run(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.proposed())
+    olga = sign_in(cast.olga)
+    for name in ("runs:run", "runs:events"):
+        page(olga, reverse(name, args=(run.pk,)), status=404)
+    page(olga, reverse("runs:event", args=(run.pk, 1)), status=404)
+    page(olga, "/r/RN-7Q4K", status=404)
+    assert "ZN-4821" not in page(olga, reverse("runs:list"))
+
+
+def test_a_short_reference_leads_to_the_run_however_it_is_typed(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.proposed())
+    response = sign_in(cast.riley).get("/r/rn 7q4k")
+    assert (response.status_code, response.headers["Location"]) == (302, reverse("runs:run", args=(run.pk,)))
+
+
+# One fragment for the page, the reply and the push ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that stands still: countdowns are drawn from the time."""
+    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 11, 26, 14, 36, tzinfo=UTC))
+
+
+def without_oob(html: str) -> str:
+    return html.replace(' hx-swap-oob="morph"', "")
+
+
+@pytest.mark.parametrize("log", [lines.begun, lines.proposed, lines.approved, lines.finished])
+def test_a_push_has_the_bytes_of_the_page(cast: Cast, sign_in: SignIn, still: None, log: Callable[[], Any]) -> None:
+    run = play(cast, log())
+    html = page(sign_in(cast.otto), reverse("runs:run", args=(run.pk,)))
+    pushed, seq = presenting.push(run.pk, rules.person(cast.otto.pk), after=0)
+    assert seq == run.seq
+    parts = presenting.fragments(run_of(run), rules.person(cast.otto.pk))
+    for name, part in parts.items():
+        assert part in html or name == "cancel" and run.ended_at, name
+        assert part in without_oob(pushed), name
+
+
+def test_a_push_brings_a_page_that_was_drawn_earlier_up_to_date(cast: Cast, sign_in: SignIn, still: None) -> None:
+    """Each pushed root replaces what has its id; after that the old page is the new page."""
+    whole = lines.approved()
+    later = play(cast, whole)
+    for after in range(1, later.seq):
+        early = lines.Log()
+        early.lines = whole.lines[:after]
+        drawn = dict(_by_id(cast, early))
+        pushed, _ = presenting.push(later.pk, rules.person(cast.otto.pk), after=after)
+        for root in re.findall(r'id="([\w-]+)" hx-swap-oob="morph"', pushed):
+            assert root in drawn, (after, root)
+
+
+def _by_id(cast: Cast, log: lines.Log) -> Iterator[tuple[str, str]]:
+    from runs import evidence, timeline
+    from runs.presenting import View
+
+    run = Run.objects.select_related(*presenting.RELATED).get(ref="RN-7Q4K")
+    story = timeline.fold(log.lines)
+    run.state, run.ended_at, run.seq = story.state, story.ended_at, story.seq
+    seen = View(run, rules.person(cast.otto.pk), story, evidence.answers(log.lines), {})
+    for name, html in presenting.drawn(seen).items():
+        yield f"run-{name}", html
+        for inner in re.findall(r' id="([\w-]+)"', html):
+            yield inner, html
+
+
+def test_a_push_sends_only_the_sections_that_changed(cast: Cast) -> None:
+    log = lines.proposed()
+    run = play(cast, log)
+    pushed, _ = presenting.push(run.pk, rules.person(cast.riley.pk), after=run.seq - 1)
+    roots = re.findall(r'id="([\w-]+)" hx-swap-oob="morph"', pushed)
+    assert "s4" in roots and "s3" not in roots and "run-timeline" not in roots
+
+
+def test_a_push_to_who_has_read_everything_is_empty(cast: Cast) -> None:
+    run = play(cast, lines.proposed())
+    assert presenting.push(run.pk, rules.person(cast.riley.pk), after=run.seq) == ("", run.seq)
+
+
+def test_a_push_says_that_nothing_follows_once_the_run_has_ended(cast: Cast) -> None:
+    run = play(cast, lines.finished())
+    pushed, _ = presenting.push(run.pk, rules.person(cast.riley.pk), after=run.seq - 1)
+    assert "data-live-end" in pushed and f'data-seq="{run.seq}"' in pushed
+
+
+# Cancel -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_cancelling_from_the_page_ends_the_run_once_however_often_it_is_pressed(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.begun())
+    client = sign_in(cast.otto)
+    sent = {"kind": "cancel", "key": "page-cancel", "note": "Solved by phone."}
+    for _ in range(3):
+        response = client.post(reverse("runs:signals", args=(run.pk,)), sent)
+        assert (response.status_code, response.headers["Location"]) == (302, reverse("runs:run", args=(run.pk,)))
+    run.refresh_from_db()
+    assert run.state == "cancelled"
+    assert list(run.events.filter(type="run.cancelled").values_list("seq", flat=True)) == [run.seq]
+    html = page(client, reverse("runs:run", args=(run.pk,)))
+    assert "Cancelled. Nothing more is done or sent." in html and "Solved by phone." in html
+
+
+def test_who_may_not_steer_cancels_nothing(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.begun())
+    response = sign_in(cast.riley).post(reverse("runs:signals", args=(run.pk,)), {"kind": "cancel", "key": "x"})
+    assert response.status_code == 403
+    run.refresh_from_db()
+    assert run.state == "running"
+
+
+def test_a_get_sends_no_signal(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.begun())
+    assert sign_in(cast.otto).get(reverse("runs:signals", args=(run.pk,))).status_code == 405
+
+
+# Raw events ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_raw_log_shows_every_event_and_that_the_chain_is_whole(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.finished())
+    html = page(sign_in(cast.morgan), reverse("runs:events", args=(run.pk,)))
+    assert html.count("data-row=") == run.seq
+    assert "Hash chain unbroken" in html and f"/api/v1/runs/{run.pk}/stream" in html
+
+
+def test_the_raw_log_says_where_the_chain_is_broken(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.proposed())
+    Run.objects.filter(pk=run.pk).update(head_hash=b"\1" * 32)
+    html = page(sign_in(cast.morgan), reverse("runs:events", args=(run.pk,)))
+    assert "Hash chain broken" in html and 'role="alert"' in html
+
+
+def test_events_are_filtered_by_type_and_by_word(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.finished())
+    client, url = sign_in(cast.morgan), reverse("runs:events", args=(run.pk,))
+    rows = re.findall(r'data-row="(\d+)"', page(client, f"{url}?type=tool"))
+    assert len(rows) == 8
+    assert re.findall(r'data-row="(\d+)"', page(client, f"{url}?q=duplicate+zn-4821")) == ["1"]
+    assert "No event matches “nothing like it”." in page(client, f"{url}?q=nothing+like+it")
+
+
+def test_a_long_log_is_read_in_windows(cast: Cast, sign_in: SignIn, django_assert_max_num_queries: Any) -> None:
+    log = lines.begun()
+    for number in range(500):
+        log.add("note.posted", {}, who="agent", note=f"Note {number}")
+    run = play(cast, log)
+    client, url = sign_in(cast.morgan), reverse("runs:events", args=(run.pk,))
+    newest = re.findall(r'data-row="(\d+)"', page(client, url))
+    assert (int(newest[0]), int(newest[-1])) == (run.seq - 199, run.seq)
+    older = re.findall(r'data-row="(\d+)"', page(client, f"{url}?before={newest[0]}"))
+    assert (int(older[0]), int(older[-1])) == (run.seq - 399, run.seq - 200)
+    around = page(client, reverse("runs:event", args=(run.pk, 120)))
+    assert 'data-shows="120"' in around and 'data-row="21"' in around
+    with django_assert_max_num_queries(20):
+        page(client, url)
+
+
+def test_one_event_is_shown_in_full_with_its_payloads_as_redacted(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.proposed())
+    seq = run.events.get(type="action.proposed").seq
+    response = sign_in(cast.morgan).get(
+        reverse("runs:event", args=(run.pk, seq)), headers={"HX-Request": "true", "HX-Target": "event-detail"}
+    )
+    html = response.content.decode()
+    assert html.lstrip().startswith('<aside class="detail"') and lines.DIGEST in html
+    assert "marta@brightwater.example" not in html and "e-mail address hidden" in html
+
+
+def test_there_is_no_page_for_an_event_that_is_not_there(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.begun())
+    for seq in (0, run.seq + 1, 10**15):
+        page(sign_in(cast.morgan), reverse("runs:event", args=(run.pk, seq)), status=404)
+
+
+# The list -----------------------------------------------------------------------------------------------------------------------------
+
+
+def listed(html: str) -> list[str]:
+    return re.findall(r'class="sub mono">(RN-\w+)<', html)
+
+
+@pytest.fixture
+def some(cast: Cast) -> dict[str, Run]:
+    failed = lines.begun()
+    failed.add("run.failed", {"reason": "error"})
+    return {
+        "done": play(cast, lines.finished(), ref="RN-D0NE", title="Renewal reminder"),
+        "failed": play(cast, failed, ref="RN-FA1D", title="Invoice run"),
+        "waiting": play(cast, lines.proposed(), ref="RN-WA1T", title="Ticket ZN-4821"),
+        "running": play(cast, lines.drafted(), ref="RN-RVN1", title="Ticket ZN-4840", owner=cast.otto, tokens=300_000),
+        "cancelled": play(cast, lines.cancelled(), ref="RN-CA7C", title="Address change"),
+    }
+
+
+def test_what_waits_for_people_stands_first_then_what_runs_then_what_ended_newest_first(
+    cast: Cast, sign_in: SignIn, some: dict[str, Run]
+) -> None:
+    assert listed(page(sign_in(cast.morgan), "/runs")) == ["RN-WA1T", "RN-RVN1", "RN-CA7C", "RN-FA1D", "RN-D0NE"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("state=failed", ["RN-FA1D"]),
+        ("state=waiting", ["RN-WA1T"]),
+        ("q=zn-48", ["RN-WA1T", "RN-RVN1"]),
+        ("q=rn+wa1t", ["RN-WA1T"]),
+        ("q=otto", ["RN-RVN1"]),
+        ("q=ticket+priya", ["RN-WA1T"]),
+        ("agent=support-triage&state=done", ["RN-D0NE"]),
+        ("agent=nobody", []),
+        ("view=people", ["RN-WA1T"]),
+        ("view=budget", ["RN-RVN1"]),
+        ("state=nonsense&view=nonsense&older=nonsense&n=x", ["RN-WA1T", "RN-RVN1", "RN-CA7C", "RN-FA1D", "RN-D0NE"]),
+    ],
+)
+def test_runs_are_found_by_state_word_agent_and_view(
+    cast: Cast, sign_in: SignIn, some: dict[str, Run], query: str, found: list[str]
+) -> None:
+    assert listed(page(sign_in(cast.morgan), f"/runs?{query}")) == found
+
+
+def test_an_empty_answer_says_why_and_offers_one_way_on(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
+    html = page(sign_in(cast.morgan), "/runs?state=failed&q=renewal")
+    assert "No failed run matches “renewal”." in html and "1 run matches without the state filter." in html
+    assert "No runs yet." in page(sign_in(cast.olga), "/runs")
+
+
+def test_a_row_says_whom_it_waits_for_and_what_was_done_outside(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
+    html = page(sign_in(cast.riley), "/runs")
+    assert "You or Sam" in html
+    assert 'aria-label="2 done, 0 undone, 0 waiting"' in html and 'aria-label="0 done, 0 undone, 1 waiting"' in html
+    assert "Draft a reply, step 3 of 6" in html
+
+
+def test_the_tiles_count_what_waits_for_people_and_what_failed(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
+    html = page(sign_in(cast.riley), "/runs/counts")
+    assert re.findall(r"<b>([^<]+)</b>", html) == ["1", "0", "1", "12 min"]
+    assert "1 on you" in html and "Failures a day, last seven days: 0, 0, 0, 0, 0, 0, 1" in html
+
+
+def test_pages_follow_each_other_without_gap_or_repeat(cast: Cast, sign_in: SignIn) -> None:
+    for number in range(60):
+        play(cast, lines.begun() if number % 3 else lines.proposed(), ref=f"RN-{number:04d}")
+    client = sign_in(cast.morgan)
+    seen: list[str] = []
+    html = page(client, "/runs")
+    first = listed(html)
+    while True:
+        seen += listed(html)
+        older = re.search(r'href="(/runs\?[^"]*older=[^"]+)"', html)
+        if older is None:
+            break
+        html = page(client, older[1].replace("&amp;", "&"))
+    assert len(seen) == len(set(seen)) == 60
+    assert "51 to 60 of 60" in html
+    back = re.search(r'href="(/runs\?[^"]*newer=[^"]+)"', html)
+    assert back
+    html = page(client, back[1].replace("&amp;", "&"))
+    assert listed(html) == seen[25:50] and "26 to 50 of 60" in html
+    back = re.search(r'href="(/runs\?[^"]*newer=[^"]+)"', html)
+    assert back and listed(page(client, back[1].replace("&amp;", "&"))) == first
+
+
+def test_the_list_takes_a_fixed_number_of_queries(cast: Cast, sign_in: SignIn, django_assert_max_num_queries: Any) -> None:
+    for number in range(30):
+        play(cast, [lines.proposed, lines.finished, lines.drafted][number % 3](), ref=f"RN-{number:04d}")
+    client = sign_in(cast.riley)
+    with django_assert_max_num_queries(20):
+        page(client, "/runs")
+
+
+# Artifacts ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_artifact_is_shown_as_redacted_with_its_place_in_the_log(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.drafted()
+    seq = lines.artifact(log, "note.txt", "Write to marta@brightwater.example", label="personal")
+    run = play(cast, log)
+    made = Artifact.objects.get(name="note.txt").pk
+    client = sign_in(cast.riley)
+    html = page(client, reverse("artifacts:artifact", args=(made,)))
+    assert "marta@brightwater.example" not in html and "e-mail address hidden" in html
+    around = page(client, reverse("runs:around", args=(run.pk, made)))
+    assert f"#{seq}</a>" in around and "ticket.eml" in around
+    page(sign_in(cast.olga), reverse("artifacts:artifact", args=(made,)), status=404)
+
+
+def test_a_download_is_redacted_text_that_no_browser_runs(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.begun()
+    lines.artifact(log, "page.html", "<script>alert(1)</script> 4111 1111 1111 1111")
+    play(cast, log)
+    response = sign_in(cast.riley).get(reverse("artifacts:content", args=(Artifact.objects.get().pk,)))
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.headers["Content-Disposition"].startswith("attachment;")
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Content-Security-Policy"].startswith("sandbox")
+    assert "4111" not in response.content.decode() and "[card number hidden]" in response.content.decode()
