@@ -1,0 +1,125 @@
+"""The inbox's own stream: it says what changed for this person, and ends when their right does."""
+
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.conf import settings
+from django.test import Client
+
+from access.models import Membership, User
+from access.rules import person
+from approvals import decisions
+from config.asgi import application
+from tests.approvals.mailing import Proposed, propose_mail
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+WITHIN = 10.0  # seconds
+
+
+def cookie(user: User) -> bytes:
+    client = Client()
+    client.force_login(user)
+    return f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}".encode()
+
+
+@asynccontextmanager
+async def inbox(user: User | None) -> Iterator[WebsocketCommunicator]:
+    headers = [(b"host", b"handrail.test"), (b"origin", b"https://handrail.test")]
+    headers += [(b"cookie", await sync_to_async(cookie)(user))] if user else []
+    socket = WebsocketCommunicator(application, "/ws/pages/inbox", headers=headers)
+    connected, _ = await socket.connect(WITHIN)
+    assert connected
+    try:
+        yield socket
+    finally:
+        await socket.disconnect()
+
+
+async def opened(socket: WebsocketCommunicator, proposed: Proposed | None, state: str = "") -> str:
+    """Say what is open, and hear the first drawing."""
+    await socket.send_to(text_data=orjson.dumps({"open": str(proposed.action.pk) if proposed else None, "state": state}).decode())
+    return await socket.receive_from(WITHIN)
+
+
+async def hear(socket: WebsocketCommunicator, words: str) -> str:
+    """The next message that has these words in it."""
+    for _ in range(20):
+        message = await socket.receive_from(WITHIN)
+        if words in message:
+            return message
+    raise AssertionError(f"nothing said {words}")
+
+
+@sync_to_async
+def propose(cast, **changes) -> Proposed:
+    return propose_mail(cast, **changes)
+
+
+@sync_to_async
+def decide(proposed, who, verdict="approved", reason=""):
+    decisions.decide(proposed.action, reviewer=person(who.pk), verdict=verdict, digest=proposed.action.digest, reason=reason)
+
+
+async def test_a_new_action_comes_into_the_queue_by_itself(cast):
+    async with inbox(cast.riley) as socket:
+        assert "Nothing." in await opened(socket, None)
+        proposed = await propose(cast)
+        message = await hear(socket, f'id="row-{proposed.action.pk}"')
+        assert '<section hx-swap-oob="morph" class="queue"' in message and 'data-count="1"' in message
+
+
+async def test_an_open_action_that_somebody_else_decides_is_shown_as_decided_in_its_place(cast):
+    proposed, other = await propose(cast), await propose(cast, name="Other")
+    async with inbox(cast.riley) as socket:
+        await opened(socket, proposed)
+        await decide(proposed, cast.sam, "rejected", "Not yet.")
+        message = await hear(socket, "Sam rejected this.")
+        assert f'id="decide-{proposed.action.pk}" data-over data-next="row-{other.action.pk}"' in message
+        rows = message.index(f'id="row-{proposed.action.pk}"'), message.index(f'id="row-{other.action.pk}"')
+        assert rows[0] < rows[1], "the open row keeps its place"
+
+
+async def test_a_claim_is_heard_of(cast):
+    proposed = await propose(cast)
+    async with inbox(cast.riley) as socket:
+        await opened(socket, proposed)
+        client = Client()
+        await sync_to_async(client.force_login)(cast.sam)
+        await sync_to_async(client.post)(proposed.url("claim"))
+        assert "Sam is on it." in await hear(socket, "is on it")
+
+
+async def test_nothing_of_another_workspace_is_heard(cast):
+    proposed = await propose(cast)
+    async with inbox(cast.olga) as socket:
+        assert str(proposed.action.pk) not in await opened(socket, proposed)
+
+
+async def test_nobody_is_told_so_and_the_stream_ends(cast):
+    async with inbox(None) as socket:
+        closed = await socket.receive_output(WITHIN)
+        assert (closed["type"], closed["code"]) == ("websocket.close", 4401)
+
+
+async def test_a_right_that_was_withdrawn_ends_the_stream_at_the_next_move(cast):
+    proposed = await propose(cast)
+    async with inbox(cast.riley) as socket:
+        await opened(socket, proposed)
+        await Membership.objects.filter(user=cast.riley).adelete()
+        await decide(proposed, cast.sam)
+        closed = await socket.receive_output(WITHIN)
+        assert (closed["type"], closed["code"]) == ("websocket.close", 4403)
+
+
+ODD = [" ", "{", "[]", '"x"', '{"open": 7}', '{"open": "../x"}', "x" * 5000, '{"open": null, "state": "' + "y" * 600 + '"}']
+
+
+@pytest.mark.parametrize("said", ODD)
+async def test_odd_words_from_a_reader_change_nothing(cast, said):
+    async with inbox(cast.riley) as socket:
+        await socket.send_to(text_data=said)
+        assert "Nothing." in await opened(socket, None)
