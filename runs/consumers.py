@@ -21,7 +21,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from access import problems, rules, sockets
 from access.errors import NotFound, Refusal
 from access.rules import Actor
-from runs import signals
+from runs import presenting, signals
 from runs.errors import BadCursor, MethodNotAllowed, Withdrawn
 from runs.hub import Batch, follow, in_thread
 from runs.models import Run
@@ -31,6 +31,8 @@ from runs.models import Run
 MOST = 32 * 1024 * 1024
 COME_BACK = 1013  # close code: try again
 BROKEN = 1011
+GAP = 0.2  # seconds between two drawings of a page, whatever happens in between
+STILL_HERE = "<!-- still here -->"
 CURSOR = re.compile(r"[0-9]{1,16}")
 
 log = logging.getLogger(__name__)
@@ -124,6 +126,28 @@ class RunSocket(_Socket):
     async def refuse(self, refusal: Refusal) -> None:
         await self.send(orjson.dumps({"problem": problems.problem(refusal)}, default=str).decode())
         await super().refuse(refusal)
+
+
+class RunPage(_Socket):
+    """`ws/pages/runs/<id>?after=`: what makes the run's page, drawn at `after`, the page as it is now, as HTML. Ends with the run."""
+
+    capability = "runs.view"
+
+    async def speak(self) -> None:
+        drawn = self.cursor()
+        self.actor, run = await self.enter()
+        async with aclosing(follow(run.pk, after=drawn, actor=self.actor, recheck=self.recheck)) as batches:
+            async for batch in batches:
+                if batch.seqs and batch.seqs[-1] <= drawn:
+                    continue  # it came while the page was being drawn
+                html, drawn = await in_thread(presenting.push)(run.pk, self.actor, drawn) if batch.seqs else ("", drawn)
+                await self.send(html or STILL_HERE)
+                await asyncio.sleep(GAP)
+        await self.close(1000)
+
+    async def recheck(self) -> Actor:
+        self.actor = await super().recheck()
+        return self.actor
 
 
 class RunStream(_Reader, AsyncHttpConsumer):

@@ -337,3 +337,26 @@ def test_waiting_readers_hold_no_database_connection(house, start):
         await asyncio.gather(*waiting, return_exceptions=True)
 
     asyncio.run(scene())
+
+
+@pytest.mark.timeout(60)
+def test_a_run_page_is_sent_what_changed_until_the_run_ends(house, agent, start):
+    run, morgan = start()["id"], house.cast["ours"]["morgan"]
+
+    async def scene() -> tuple[list[str], int | None]:
+        address = f"{house.socket_url}/ws/pages/runs/{run}?after=2"
+        async with websockets.connect(address, additional_headers=headers(morgan), origin=house.base_url) as socket:
+            said = [await socket.recv()]
+            await asyncio.to_thread(agent.post, f"runs/{run}/events", json={"id": "a", **NOTE})
+            said.append(await socket.recv())
+            await asyncio.to_thread(agent.post, f"runs/{run}/ending", json={"outcome": "failed"})
+            with suppress(websockets.ConnectionClosed):
+                while True:
+                    said.append(await socket.recv())
+            return said, socket.close_code
+
+    said, code = asyncio.run(scene())
+    assert code == 1000
+    assert said[0] == "<!-- still here -->"
+    assert 'data-seq="3"' in said[1] and "Looked at it." in said[1] and "data-live-end" not in said[1]
+    assert 'data-seq="4"' in said[-1] and "data-live-end" in said[-1]
