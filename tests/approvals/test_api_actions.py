@@ -1,0 +1,141 @@
+"""Exact actions over HTTP: people decide, once, on what they saw; whoever proposed waits for the answer."""
+
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from access import keys
+from access.models import Agent
+from access.rules import SYSTEM
+from approvals.models import Decision, Grant, ProposedAction
+from tests.approvals.mailing import propose_mail, sent
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def proposed(cast):
+    sent.clear()
+    return propose_mail(cast)
+
+
+def signed_in(user) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def decide(client: Client, action: ProposedAction, **body: Any):
+    given = {"verdict": "approved", "digest": action.digest} | body
+    return client.post(f"/api/v1/actions/{action.pk}/decisions", given, content_type="application/json")
+
+
+def key_of(agent: Agent) -> dict[str, str]:
+    _, token = keys.make(agent, name="test", by=SYSTEM)
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_a_decision_is_one_and_the_same_again_is_answered_with_it(cast, proposed):
+    riley = signed_in(cast.riley)
+    first, again = decide(riley, proposed.action), decide(riley, proposed.action)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json()["decision"] == first.json()["decision"] and again.json()["again"]
+    assert first.json()["action"]["state"] == "approved"
+    assert Decision.objects.count() == Grant.objects.count() == 1
+
+
+def test_another_decision_is_told_what_stands(cast, proposed):
+    decide(signed_in(cast.riley), proposed.action)
+    for client, verdict in ((signed_in(cast.sam), "approved"), (signed_in(cast.riley), "rejected")):
+        answer = decide(client, proposed.action, verdict=verdict, reason="I see it differently.")
+        assert answer.status_code == 409 and answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.json()["state"] == "approved"
+
+
+def test_a_digest_that_was_not_on_the_screen_is_refused_with_the_one_that_is(cast, proposed):
+    answer = decide(signed_in(cast.riley), proposed.action, digest="0" * 64)
+    assert answer.status_code == 409
+    assert answer.json()["type"] == "urn:handrail:problem:digest-changed" and answer.json()["digest"] == proposed.action.digest
+    assert Decision.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"verdict": "maybe"}, {"digest": "xyz"}, {"digest": None}, {"verdict": "rejected"}, {"extra": 1}, {"reason": "x" * 5000}],
+)
+def test_a_decision_that_is_not_whole_decides_nothing(cast, proposed, body):
+    answer = decide(signed_in(cast.riley), proposed.action, **body)
+    assert answer.status_code == 422 and answer.headers["Content-Type"] == "application/problem+json"
+    assert Decision.objects.count() == 0
+
+
+def test_who_may_not_decide_is_told_so_or_nothing(cast, proposed):
+    for user, status in ((cast.morgan, 403), (cast.otto, 403), (cast.ada, 403), (cast.olga, 404)):
+        assert decide(signed_in(user), proposed.action).status_code == status
+    assert decide(Client(), proposed.action).status_code == 401
+    agent = Client(headers=key_of(cast.agent))
+    assert decide(agent, proposed.action).json()["type"] == "urn:handrail:problem:people-decide"
+    forged = Client(enforce_csrf_checks=True)
+    forged.force_login(cast.riley)
+    assert decide(forged, proposed.action).json()["type"] == "urn:handrail:problem:forged-request"
+    assert Decision.objects.count() == 0
+
+
+def test_an_action_is_seen_by_people_who_see_approvals_and_by_its_agent(cast, proposed):
+    address = f"/api/v1/actions/{proposed.action.pk}"
+    for client, status in (
+        (signed_in(cast.morgan), 200),
+        (Client(headers=key_of(cast.agent)), 200),
+        (signed_in(cast.olga), 404),
+        (Client(headers=key_of(cast.other_agent)), 404),
+        (Client(), 401),
+    ):
+        assert client.get(address).status_code == status
+    told = signed_in(cast.riley).get(address).json()
+    assert told["state"] == "waiting" and told["digest"] == proposed.action.digest and told["grant"] is None
+    assert told["decisions"] == []
+
+
+def test_whoever_waits_is_answered_when_it_is_decided(cast, proposed):
+    agent, address = Client(headers=key_of(cast.agent)), f"/api/v1/actions/{proposed.action.pk}"
+    assert agent.get(address, {"wait": 1}).json()["state"] == "waiting"
+    deciding = threading.Timer(1, lambda: (decide(signed_in(cast.riley), proposed.action), connection.close()))
+    deciding.start()
+    began = time.monotonic()
+    told = agent.get(address, {"wait": 30}).json()
+    deciding.join()
+    assert told["state"] == "approved" and time.monotonic() - began < 8
+    assert told["decisions"][0]["by"]["name"] == "Riley" and told["grant"]["outcome"] == "none"
+
+
+def test_of_twenty_decisions_at_once_one_stands(cast, proposed):
+    """The same reviewer with the same verdict is answered with the first; every other is told what stands."""
+    people = [signed_in(cast.riley), signed_in(cast.sam)]
+    tries = [(who, verdict) for who in (0, 1) for verdict in ("approved", "rejected") for _ in range(5)]
+    random.Random(7).shuffle(tries)
+
+    def one(given: tuple[int, str]) -> tuple[int, str, int, dict[str, Any]]:
+        who, verdict = given
+        client = Client()
+        client.cookies = people[who].cookies
+        try:
+            answer = decide(client, proposed.action, verdict=verdict, reason="Because.")
+            return who, verdict, answer.status_code, answer.json()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(one, tries))
+    assert Decision.objects.count() == 1
+    stands = Decision.objects.get()
+    winner = (0 if stands.reviewer_id == cast.riley.pk else 1, stands.verdict)
+    assert Grant.objects.count() == (1 if stands.verdict == "approved" else 0)
+    assert sorted(status for who, verdict, status, _ in answers if (who, verdict) == winner) == [200, 200, 200, 200, 201]
+    others = [(status, body) for who, verdict, status, body in answers if (who, verdict) != winner]
+    assert len(others) == 15 and all(status == 409 and body["state"] == stands.verdict for status, body in others)
