@@ -34,7 +34,7 @@ from tests.waiting import until
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 START_MAX = 60.0  # seconds
-DESK = "desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2}"
+DESK = "desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2} --patience 3"
 SECRETS = {"SECRET_KEY": "of the tests' stacks " * 4, "HANDRAIL_VAULT_KEY": "dGVzdHMgb25seSwgMzIgYnl0ZXMgb2YgdGV4dCBoZXI="}
 
 

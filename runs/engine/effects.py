@@ -89,7 +89,7 @@ def perform(
         raise Parked("refused", step=step, detail=f"The grant could not be redeemed: {taken.why}.")
     if isinstance(taken, Spent):
         return _spent(lease, journal, agent, entry, taken, plan_step, plan_length)
-    points.reached("redeemed")
+    points.reached(f"redeemed-{taken.tool}")
     performance = Performance(lease, journal, agent, entry, plan_step, taken, plan_length)
     return _run(performance) if taken.fresh else _recover(performance)
 

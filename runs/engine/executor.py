@@ -33,7 +33,8 @@ def execute(run_id: UUID) -> str:
     with lease.heartbeat(held):
         try:
             return _walk(held)
-        except (StaleToken, RunEnded):  # overtaken, or cancelled under our hands: whoever did it wrote the log
+        except (StaleToken, RunEnded) as error:  # whoever took over, or cancelled, wrote the log
+            logger.warning("overtaken: nothing more was written", extra={"run": str(run_id), "token": held.token, "why": error.kind})
             return "overtaken"
         finally:
             lease.release(held)

@@ -1,0 +1,39 @@
+"""`manage.py verify RUN`: is the run's log whole? Says where it breaks, and ends with 1 then."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from runs.models import Run
+from runs.verification import Broken, verify
+
+
+class Command(BaseCommand):
+    help = "Check the hash chain and the payload commitments of a run's log, from its first event to its head."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("run", help="its reference (RN-7Q4K) or its id")
+        parser.add_argument("--workspace", help="its slug; needed if two workspaces have a run of that reference")
+
+    def handle(self, *, run: str, workspace: str | None, **_: Any) -> None:
+        found = verify(find(run, workspace))
+        if isinstance(found, Broken):
+            self.stderr.write(f"{run}: BROKEN at #{found.seq}. {found.why}")
+            sys.exit(1)
+        erased = f", {found.erased} payloads erased" if found.erased else ""
+        self.stdout.write(f"{run}: whole, #1 to #{found.head}{erased}. Head {found.hash}")
+
+
+def find(reference: str, workspace: str | None) -> Run:
+    """The one run of this reference or id."""
+    try:
+        runs = Run.objects.filter(pk=UUID(reference))
+    except ValueError:
+        runs = Run.objects.filter(ref=reference.upper())
+    runs = runs.filter(workspace__slug=workspace) if workspace else runs
+    if runs.count() != 1:
+        raise CommandError(f"There are {runs.count()} runs called {reference}.")
+    return runs.get()

@@ -1,0 +1,130 @@
+"""The demo's story as a test tells it: somebody starts a triage, somebody decides, and the desk says what happened outside."""
+
+import re
+from dataclasses import dataclass, field
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+
+from tests.stack import ROOT, Stack
+from tests.waiting import until
+
+TICKETS = ROOT / "examples" / "support_triage" / "tickets"
+PATIENCE = 40.0  # seconds; a bound for what takes one or two on an idle machine
+
+
+@dataclass
+class Person:
+    """Somebody signed in at the demo, without a browser."""
+
+    stack: Stack
+    name: str
+    http: httpx.Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.http = httpx.Client(base_url=self.stack.base_url, follow_redirects=True, timeout=30, trust_env=False)
+        page = self.http.get("/sign-in").text
+        button = re.search(rf'name="as" value="([^"]+)">(?:(?!</button>).)*{self.name}', page, re.DOTALL)
+        assert button, f"nobody called {self.name} is offered\n{page[-3000:]}"
+        self.post("/sign-in/as", {"as": button[1]})
+
+    def post(self, path: str, data: dict[str, Any]) -> httpx.Response:
+        """Post a form, with the token that the server demands of browsers."""
+        token = next(cookie.value for cookie in self.http.cookies.jar if cookie.name.endswith("csrf"))
+        return self.http.post(path, data=data, headers={"X-CSRFToken": token})
+
+    def decide(self, action: dict[str, Any], verdict: str, reason: str = "", digest: str = "") -> httpx.Response:
+        data = {"verdict": verdict, "digest": digest or action["digest"], "reason": reason}
+        return self.post(f"/actions/{UUID(str(action['id']))}/decision", data)
+
+
+@dataclass
+class Triage:
+    """One run of support triage in a stack, and what the database and the desk say of it."""
+
+    stack: Stack
+    ref: str
+
+    @classmethod
+    def start(cls, stack: Stack, ticket: str = "duplicate-charge.eml", *, again: bool = False) -> "Triage":
+        printed = stack.manage("triage", str(TICKETS / ticket), *(["--again"] if again else []))
+        return cls(stack, printed.split()[0])
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return self.stack.query("SELECT * FROM runs_run WHERE ref = %s", self.ref)[0]
+
+    @property
+    def id(self) -> UUID:
+        return UUID(str(self.row["id"]))
+
+    @property
+    def state(self) -> str:
+        return self.row["state"]
+
+    def wait_for(self, *states: str, within: float = PATIENCE) -> str:
+        def there() -> str | None:
+            state = self.state
+            return state if state in states else None
+
+        return until(
+            there, within=within, what=lambda: f"{self.ref} to be {' or '.join(states)}, not {self.state}\n{self.stack.output()[-5000:]}"
+        )
+
+    def actions(self, tool: str = "send_email") -> list[dict[str, Any]]:
+        return self.stack.query(
+            "SELECT * FROM approvals_proposedaction WHERE run_id = %s AND tool = %s ORDER BY proposed_at", self.id, tool
+        )
+
+    def waiting_action(self) -> dict[str, Any]:
+        self.wait_for("waiting")
+        return until(
+            lambda: next((action for action in self.actions() if action["state"] == "waiting"), None),
+            within=PATIENCE,
+            what="an action to decide on",
+        )
+
+    def grant(self, action: dict[str, Any]) -> dict[str, Any]:
+        return self.stack.query("SELECT * FROM approvals_grant WHERE action_id = %s", UUID(str(action["id"])))[0]
+
+    def types(self) -> list[str]:
+        return [row["type"] for row in self.stack.query("SELECT type FROM runs_event WHERE run_id = %s ORDER BY seq", self.id)]
+
+    def lease(self) -> dict[str, Any]:
+        return self.stack.query("SELECT * FROM runs_lease WHERE run_id = %s", self.id)[0]
+
+    def verify(self) -> str:
+        return self.stack.manage("verify", self.ref)
+
+
+def mailbox(stack: Stack) -> list[EmailMessage]:
+    """Every message that reached the outside, parsed; a message that came twice is there twice."""
+    with httpx.Client(base_url=stack.desk_url, trust_env=False) as desk:
+        mails = desk.get("/mail").json()["mail"]
+        return [message_from_bytes(desk.get(f"/mail/{m['number']}/raw").content, policy=policy.default) for m in mails]
+
+
+def ledger(stack: Stack, kind: str = "") -> list[dict[str, Any]]:
+    """Every effect the desk saw: `asked` how often, `done` how often."""
+    effects = httpx.get(f"{stack.desk_url}/ledger", trust_env=False).json()["effects"]
+    return [effect for effect in effects if not kind or effect["kind"] == kind]
+
+
+def arm(directory: Path, point: str) -> None:
+    """Let the next worker that reaches `point` stop there."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / point).touch()
+
+
+def stopped_at(directory: Path, point: str) -> int:
+    """The pid of the worker that stands still at `point`."""
+
+    def pid() -> int | None:
+        found = list(directory.glob(f"{point}.*"))
+        return int(found[0].suffix[1:]) if found else None
+
+    return until(pid, within=PATIENCE, what=f"a worker to reach {point}")
