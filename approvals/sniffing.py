@@ -16,10 +16,11 @@ _TAIL = 64 * 1024
 # Extensions that a double click runs, on one system or another
 # fmt: off
 RUNNABLE = frozenset((
-    "exe", "dll", "com", "scr", "pif", "cpl", "msi", "msix", "msp", "appx", "sys", "bat", "cmd", "ps1", "psm1", "vbs", "vbe", "js", "jse", "mjs",
-    "wsf", "wsh", "hta", "lnk", "url", "scf", "reg", "inf", "gadget", "jar", "jnlp", "app", "dmg", "pkg", "command", "sh", "bash", "run", "elf",
-    "deb", "rpm", "apk", "ipa", "appimage", "desktop", "py", "pyc", "pl", "rb", "php", "ade", "adp", "iso", "img", "vhd", "vhdx", "one", "chm",
-    "hlp", "xll", "wll", "application", "appref-ms", "settingcontent-ms", "library-ms", "search-ms", "msc",
+    "exe", "dll", "com", "scr", "pif", "cpl", "msi", "msix", "msp", "appx", "sys", "bat", "cmd", "ps1", "psm1", "vbs", "vbe", "js",
+    "jse", "mjs", "wsf", "wsh", "hta", "lnk", "url", "scf", "reg", "inf", "gadget", "jar", "jnlp", "app", "dmg", "pkg", "command",
+    "sh", "bash", "run", "elf", "deb", "rpm", "apk", "ipa", "appimage", "desktop", "py", "pyc", "pl", "rb", "php", "ade", "adp",
+    "iso", "img", "vhd", "vhdx", "one", "chm", "hlp", "xll", "wll", "application", "appref-ms", "settingcontent-ms", "library-ms",
+    "search-ms", "msc",
 ))
 MACROS = frozenset(("docm", "dotm", "xlsm", "xltm", "xlam", "xlsb", "pptm", "potm", "ppam", "ppsm", "sldm"))
 # fmt: on

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from artifacts.detectors import SECRET, Finding
 from artifacts.rendition import PROMPT, Hidden, Segment, Text, add
 
-_TOKEN = re.compile(r'\s*(?P<token>"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)', re.DOTALL)
+_TOKEN = re.compile(r'\s*(?P<token>"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+)', re.DOTALL)
 _LITERALS = frozenset({"true", "false", "null"})
 _MAX_NESTED = 3  # JSON in a string in JSON
 _MAX_INDENT = 40
@@ -76,7 +76,7 @@ def _clipped(finding: Finding, string: re.Match[str] | None) -> Finding:
     return Finding(finding.start, min(finding.end, string.end() - 1), finding.kind)
 
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 def with_quoted_marks(parts: Iterable[Segment]) -> list[Segment]:

@@ -200,7 +200,7 @@ FILES = st.lists(
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=3), st.lists(TEXTS, max_size=3), FILES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_action_can_be_inspected_and_gives_the_same_each_time(arguments: Any, to: Any, files: Any) -> None:
     what = action(arguments, recipients=tuple(to), attachments=tuple(a for a, _ in files))
     facts = Facts(frozenset({"fernhill.example"}), frozenset({"a@x.example", "b"}), {a.commitment: c for a, c in files})

@@ -270,7 +270,7 @@ def test_a_rendition_of_json_is_json_with_the_same_keys() -> None:
         PIECES_OF_JSON, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=8
     )
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_rendition_of_any_json_is_json(value: Any) -> None:
     made = redact(json.dumps(value).encode(), media_type="application/json", label="personal")
     assert type(json.loads(plain(made.text))) in (type(value), str)
@@ -432,7 +432,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=12).map("".join), st.sampled_from(["public", "internal", "personal"]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_rendition_is_the_same_each_time_and_made_again_from_itself(text: str, label: str) -> None:
     made = redact(text.encode(), media_type="text/plain", label=label)
     assert redact(text.encode(), media_type="text/plain", label=label) == made
@@ -441,7 +441,7 @@ def test_a_rendition_is_the_same_each_time_and_made_again_from_itself(text: str,
 
 
 @given(st.binary(max_size=300), st.sampled_from(["text/plain", "application/json", "message/rfc822", "text/html", "image/png"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_no_bytes_are_refused(content: bytes, media_type: str) -> None:
     made = redact(content, media_type=media_type, label="public")
     assert narrow(made.text, label="public").text == made.text
