@@ -99,9 +99,9 @@ def test_it_stops_in_order_within_seconds(how: signal.Signals, new_stack: NewSta
     valkey, asked = stack.pid("valkey"), time.monotonic()
     others = all_of_them - {valkey, stack.supervisor.pid}
     stack.supervisor.send_signal(how)
-    until(lambda: not alive(others), within=10, what="the others to end")
+    until(lambda: not alive(others), within=15, what="the others to end")
     assert stack.supervisor.wait(10) == 0
-    assert time.monotonic() - asked < 10
+    assert time.monotonic() - asked < 15
     assert not alive(all_of_them)
     assert stack.output().rstrip().endswith("Stopped.") and not (stack.data / "up.json").exists()
 
@@ -109,11 +109,12 @@ def test_it_stops_in_order_within_seconds(how: signal.Signals, new_stack: NewSta
 def test_the_broker_goes_last(new_stack: NewStack) -> None:
     stack = with_pool(new_stack())
     valkey = stack.pid("valkey")
-    os.kill(stack.pid("web"), signal.SIGSTOP)  # does not end by itself, so it is killed after its grace
+    others = everybody(stack) - {valkey, stack.supervisor.pid}
+    os.kill(stack.pid("web"), signal.SIGSTOP)  # so that one of them takes its whole grace
     stack.supervisor.send_signal(signal.SIGTERM)
-    until(lambda: stack.pids().keys() == {"valkey", "web"}, within=10, what="only the slow one and the broker to be left")
-    assert alive({valkey})
-    assert stack.supervisor.wait(15) == 0 and not alive({valkey})
+    until(lambda: not alive({valkey}), within=30, what="the broker to end")
+    assert not alive(others)
+    assert stack.supervisor.wait(10) == 0
 
 
 def test_a_second_request_stops_it_at_once(new_stack: NewStack) -> None:
