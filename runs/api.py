@@ -4,13 +4,12 @@ import base64
 import binascii
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import orjson
-from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Header, Query, Router, Status
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
@@ -20,13 +19,10 @@ from access.api import afresh, known_for_awhile
 from access.errors import BadInput, Forbidden
 from access.models import Agent
 from access.rules import Actor
-from artifacts import vault
-from artifacts.redaction import plain
-from runs import endings, hub, intake, lifecycle, signals, starting, stream
+from runs import endings, evidence, hub, intake, query, reading, signals, starting, stream
 from runs.endings import Report
-from runs.errors import BadCursor, UnknownEventType
+from runs.errors import UnknownEventType
 from runs.intake import MAX_EVENTS, Told
-from runs.lifecycle import State
 from runs.log import Text
 from runs.models import Event, Run
 from runs.stream import Page
@@ -38,6 +34,7 @@ router = Router(tags=["runs"])
 Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 EventKey = Annotated[str, Header(alias="Idempotency-Key", pattern=f"^{intake.SENDER_ID}$")]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Note = Annotated[str, StringConstraints(max_length=4000)]
 Cursor = Annotated[int, Query(ge=0, le=10**15)]
 Wait = Annotated[int, Query(ge=0, le=30, description="seconds to wait if there is nothing new")]
@@ -58,7 +55,7 @@ class StartIn(Strict):
     agent_version: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]*$")]
     workflow: Annotated[str, StringConstraints(max_length=60)] | None = None
     arguments: dict[str, Any] = {}
-    scope: Annotated[dict[str, list[Annotated[str, StringConstraints(max_length=200)]]], Field(max_length=50)] = {}
+    scope: Annotated[dict[Id, Annotated[list[Id], Field(max_length=50)]], Field(max_length=10)] = {}
     budgets: Budgets | None = None
     note: Note = ""
     agent: Annotated[str, StringConstraints(max_length=60)] | None = Field(None, description="for people: the name of the agent")
@@ -135,10 +132,9 @@ def start(request: HttpRequest, body: StartIn, idempotency_key: Key) -> Status:
 def runs(request: HttpRequest, state: str = "", limit: Annotated[int, Query(ge=1, le=200)] = 50, before: str = "") -> dict[str, Any]:
     """`state`: one or more, with commas between. `before`: the `next` of the page before."""
     rules.require(request.actor, "runs.view")
-    rows = _in_states(rules.visible(request.actor, Run, "runs.view"), state)
-    found = list(_before(rows, before).select_related("agent", "owner").order_by("-created_at", "-pk")[: limit + 1])
-    more = len(found) > limit
-    return {"runs": _told(found[:limit]), "next": _place(found[limit - 1]) if more else None}
+    rows = query.in_states(rules.visible(request.actor, Run, "runs.view"), state)
+    found = list(query.before(rows, before).select_related(*query.RELATED).order_by("-created_at", "-pk")[: limit + 1])
+    return {"runs": query.told(found[:limit]), "next": query.place(found[limit - 1]) if len(found) > limit else None}
 
 
 @router.get("/runs/{run_id}", response=Any, summary="Ask a run how it stands")
@@ -203,6 +199,14 @@ def artifacts(request: HttpRequest, run_id: str) -> dict[str, Any]:
     return {"artifacts": [_artifact(event) for event in made.defer("body", "artifact__payload__content", "artifact__payload__rendition")]}
 
 
+@router.get("/runs/{run_id}/evidence", response=Any, summary="Ask the seven questions")
+def answers(request: HttpRequest, run_id: str) -> dict[str, Any]:
+    """Answered from the log alone, each with the events that say so: pass, fail, not_yet or not_asked. A pipeline can gate on them."""
+    run = rules.get(request.actor, Run, run_id, "runs.view")
+    found = reading.answers(run)
+    return {"run": run.pk, "head": run.seq, "summary": evidence.summary(found), "answers": [evidence.as_json(one) for one in found]}
+
+
 # steering -------------------------------------------------------------------------------------------------------------------------
 
 
@@ -241,67 +245,7 @@ def _agent(actor: Actor, name: str | None) -> Agent:
 
 
 def _one(actor: Actor, run_id: str | UUID) -> dict[str, Any]:
-    return _told([rules.get(actor, Run, run_id, "runs.view", related=("agent", "owner"))])[0]
-
-
-def _told(found: Sequence[Run]) -> list[dict[str, Any]]:
-    texts = vault.shown(pk for run in found for pk in (run.title_id, run.summary_id) if pk)
-    return [_as_run(run, texts) for run in found]
-
-
-def _as_run(run: Run, texts: dict[UUID, vault.Shown]) -> dict[str, Any]:
-    path = f"/api/v1/runs/{run.pk}"
-    return {
-        "id": run.pk,
-        "ref": run.ref,
-        "title": _words(texts.get(run.title_id)),
-        "agent": {"id": run.agent_id, "name": run.agent.name, "version": run.agent_version},
-        "owner": {"id": run.owner_id, "name": run.owner.name},
-        "workflow": {"name": run.workflow, "version": run.workflow_version} if run.workflow else None,
-        "scope": run.scope,
-        "state": run.state,
-        "state_since": run.state_since,
-        "waiting": run.waiting or None,
-        "summary": _words(texts.get(run.summary_id)) if run.summary_id else None,
-        "budgets": run.budgets,
-        "used": {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms},
-        "head": run.seq,
-        "created_at": run.created_at,
-        "ending": {"state": run.state, "seq": run.seq, "at": run.ended_at} if lifecycle.ended(run.state) else None,
-        "links": {
-            "page": f"/runs/{run.pk}",
-            "events": f"{path}/events",
-            "stream": f"{path}/stream",
-            "socket": f"/ws/runs/{run.pk}",
-        },
-    }
-
-
-def _words(shown: vault.Shown | None) -> str:
-    return plain(shown.text) if shown else ""
-
-
-def _in_states(rows: QuerySet[Run], given: str) -> QuerySet[Run]:
-    states = [state for state in given.split(",") if state]
-    if unknown := [state for state in states if state not in set(State)]:
-        raise BadInput(f"“{unknown[0][:40]}” is not a state.", states=[state.value for state in State])
-    return rows.filter(state__in=states) if states else rows
-
-
-def _before(rows: QuerySet[Run], place: str) -> QuerySet[Run]:
-    if not place:
-        return rows
-    try:
-        at, pk = base64.urlsafe_b64decode(place.encode()).decode().split("_")
-        when, last = datetime.fromisoformat(at), UUID(pk)
-    except (ValueError, binascii.Error):
-        raise BadCursor("`before` is the `next` of an earlier page, unchanged.") from None
-    return rows.filter(Q(created_at__lt=when) | Q(created_at=when, pk__lt=last))
-
-
-def _place(run: Run) -> str:
-    """Where a page of the list ends. Opaque, and stays right while new runs come."""
-    return base64.urlsafe_b64encode(f"{run.created_at.isoformat()}_{run.pk}".encode()).decode()
+    return query.told([rules.get(actor, Run, run_id, "runs.view", related=query.RELATED)])[0]
 
 
 def _types(given: str) -> list[str]:

@@ -68,6 +68,19 @@ def test_a_run_says_how_it_stands(agent, start):
     assert agent.get(asked["links"]["events"].removeprefix("/api/v1/")).status_code == 200
 
 
+def test_nothing_hidden_elsewhere_shows_in_a_scope(start):
+    run = start(scope={"account": ["A-1", "4111 1111 1111 1111"]})
+    assert run["scope"]["account"][0] == "A-1" and "4111" not in str(run["scope"])
+
+
+def test_the_seven_questions_are_answered_over_http_too(agent, start):
+    run = start()
+    ended(agent, run, outcome="succeeded", report={"title": "Done", "cites": [1]})
+    told = agent.get(f"runs/{run['id']}/evidence").json()
+    assert len(told["answers"]) == 7 and told["head"] == 4 and told["summary"]
+    assert all(one["answer"] in ("pass", "fail", "not_yet", "not_asked") and one["question"] for one in told["answers"])
+
+
 def test_the_list_is_walked_once_through_while_new_runs_come(agent, start):
     mine = [start()["id"] for _ in range(7)]
     seen, page = [], agent.get("runs", params={"limit": 3}).json()
