@@ -28,10 +28,14 @@ _CODES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known here. `known_addresses` None: nobody knows, so first times are not told. `contents`: attachments by commitment."""
+    """What is known here. `known_addresses` None: nobody knows, so first times are not told. `contents`: attachments by commitment.
+
+    `known_domains`: of everybody ever written to, for finding names that pass for theirs; those of `known_addresses` count as well.
+    """
 
     internal_domains: frozenset[str] = frozenset()
     known_addresses: frozenset[str] | None = None
+    known_domains: frozenset[str] = frozenset()
     contents: Mapping[str, bytes] = field(default_factory=dict)
     executed_same: int = 0
     rejected_same: int = 0
@@ -153,7 +157,8 @@ _DOUBTS = {
 
 def _known_domains(facts: Facts) -> frozenset[str]:
     addresses = facts.known_addresses or frozenset()
-    return frozenset(domain.lower().rstrip(".") for domain in facts.internal_domains) | {_domain(address) for address in addresses} - {""}
+    named = {domain.lower().rstrip(".") for domain in facts.internal_domains | facts.known_domains}
+    return frozenset(named | {_domain(address) for address in addresses}) - {""}
 
 
 def misleading_links(action: CanonicalAction, facts: Facts) -> Iterator[Warning]:

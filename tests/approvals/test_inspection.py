@@ -139,6 +139,11 @@ def test_a_look_alike_says_what_it_passes_for() -> None:
     assert words(warning.code, warning.params).strong == "This is not haldenmarine.example."
 
 
+def test_a_name_that_passes_for_anybody_ever_written_to_is_a_look_alike() -> None:
+    (warning,) = inspect(action({"to": "a@ha1denmarine.example"}), facts=Facts(known_domains=frozenset({"Haldenmarine.example"})))
+    assert (warning.code, warning.params) == ("lookalike_domain", {"passes_for": "haldenmarine.example"})
+
+
 def test_hidden_characters_are_counted_and_named() -> None:
     (warning,) = inspect(action({"body": "a\u200bb\u200b\u2060"}), facts=Facts())
     assert warning.params == {"count": 3, "codes": "U+200B U+2060"}
