@@ -28,7 +28,7 @@
   function settled(detail) {
     tell();
     for (const box of panel().querySelectorAll(".ack")) unlock(box.form);
-    if (detail.requestConfig?.verb === "post") return detail.successful && goOn();
+    if (detail.requestConfig?.verb === "post") return detail.xhr.status < 400 && goOn();
     since = Date.now();
     opened = new Set();
   }

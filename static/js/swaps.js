@@ -18,7 +18,8 @@
   document.addEventListener("htmx:beforeSwap", (event) => refused(event) || around(event.detail.target));
   document.addEventListener("htmx:sendError", unanswered);
   document.addEventListener("htmx:timeout", unanswered);
-  document.addEventListener("htmx:afterSwap", ({ detail }) => detail.elt && focusNew(detail.target));
+  // of an outerHTML swap the target is gone, and the event is at what came for it
+  document.addEventListener("htmx:afterSwap", ({ target, detail }) => detail.elt && focusNew(detail.target.isConnected ? detail.target : target));
 
   // never live: a form you are in or have written in, an open dialog or menu. data-over on the new one says that it was overtaken.
   function mayMorph(old, fresh) {
@@ -81,6 +82,7 @@
   // Of an error with a fragment, the fragment is swapped as asked: the page knows better. Of a whole error page, its words are shown here.
   function refused({ detail }) {
     if (detail.xhr.status < 400) return false;
+    detail.isError = false; // it is shown here; htmx would only write it to the console. So scripts ask for xhr.status, not for `successful`
     const html = detail.serverResponse;
     if (html && !/^\s*<!doctype/i.test(html)) {
       detail.shouldSwap = true;

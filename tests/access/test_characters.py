@@ -101,7 +101,7 @@ def test_a_latin_letter_in_disguise_is_marked_anywhere():
 @pytest.mark.parametrize("text", ["a" * 1_000_000, "\u200b\u200c" * 500_000, "\u0430a" * 500_000, "\u0301" * 1_000_000, "é" * 1_000_000])
 def test_a_megabyte_takes_seconds_not_minutes(text):
     parts("\u200b")  # the pattern is built once
-    started = time.monotonic()
+    started = time.process_time()
     assert joined(text) == text
     lookalikes(text)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10

@@ -5,7 +5,6 @@ too, so that it can misbehave on purpose.
 """
 
 import mimetypes
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ import pytest
 from django.conf import settings
 from django.template import engines
 from django.test import RequestFactory
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
@@ -103,27 +102,15 @@ def site() -> Iterator[Site]:
         yield served
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    context = chromium.new_context(timezone_id="Europe/Lisbon", permissions=["clipboard-read", "clipboard-write"])
-    context.set_default_timeout(PATIENCE)
+def page(new_context: Callable[..., BrowserContext]) -> Iterator[Page]:
     expect.set_options(timeout=PATIENCE)
-    page = context.new_page()
+    page = new_context(timezone_id="Europe/Lisbon", permissions=["clipboard-read", "clipboard-write"]).new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if "WebSocket connection" not in message.text else None)
     page.on("pageerror", lambda error: said.append(str(error)))
     yield page
-    context.close()
-    assert not [line for line in said if "404" not in line]  # a refused request is the browser's own line
+    assert not [line for line in said if not line.startswith("Failed to load resource: the server responded with a status of 404")]
 
 
 def push(client: ServerConnection, seq: int, html: str = "") -> None:
