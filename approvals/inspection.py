@@ -35,10 +35,10 @@ class Facts:
 
     internal_domains: frozenset[str] = frozenset()
     known_addresses: frozenset[str] | None = None
-    known_domains: frozenset[str] = frozenset()
     contents: Mapping[str, bytes] = field(default_factory=dict)
     executed_same: int = 0
     rejected_same: int = 0
+    known_domains: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
