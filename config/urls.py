@@ -1,9 +1,10 @@
 from django.urls import include, path
 
-from config import health
+from config import health, home
 from config.api import api
 
 urlpatterns = [
+    path("", home.home, name="home"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("api/v1/", api.urls),
@@ -12,3 +13,5 @@ urlpatterns = [
     path("", include("approvals.urls")),
     path("", include("artifacts.urls")),
 ]
+
+handler500 = "access.pages.broken"

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from email.errors import HeaderParseError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -20,7 +21,7 @@ COMPANY = "Fernhill Support <support@fernhill.example>"
 DOMAIN = "fernhill.example"
 
 Line = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$", max_length=900)]
-MailAddress = Annotated[str, StringConstraints(pattern=r"^[^\s<>@,\x00-\x1f\x7f]+@[^\s<>@,\x00-\x1f\x7f]+$", max_length=254)]
+ADDRESS = r"[^\s<>@,\x00-\x1f\x7f]+@[^\s<>@,\x00-\x1f\x7f]+"
 Mailbox = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$", max_length=320)]
 
 
@@ -113,12 +114,32 @@ def complete_message(arguments: dict[str, Any], nonce: str) -> dict[str, Any]:
 
 
 def everyone(arguments: Arguments) -> list[str]:
-    return [*arguments["to"], *arguments["cc"], *arguments["bcc"]]
+    """The addresses it reaches, bare."""
+    return [address.addr_spec for field in ("to", "cc", "bcc") for text in arguments[field] for address in mailboxes(text)]
+
+
+def mailboxes(text: str) -> tuple[Address, ...]:
+    """The addresses in “Name <address>”. Declined if it is none, so that nothing odd is ever sent."""
+    found = SMTP.header_factory("to", text)
+    if found.defects or not found.addresses or not all(re.fullmatch(ADDRESS, address.addr_spec) for address in found.addresses):
+        raise Declined(f"{text!r} is not an address.")
+    return found.addresses
+
+
+def mailbox(name: str, address: str) -> str:
+    """“Name <address>” as a header writes it; the bare address if the name can't stand in one."""
+    shown = " ".join("".join(c if c.isprintable() else " " for c in name).split())
+    try:
+        text = str(Address(display_name=shown, addr_spec=address))
+        same = [found.addr_spec for found in mailboxes(text)] == [address]
+    except (ValueError, IndexError, HeaderParseError, Declined):
+        return address
+    return text if same else address
 
 
 def reply_subject(arguments: Arguments) -> str:
-    first, others = arguments["to"][0], len(everyone(arguments)) - 1
-    return f"E-mail a reply to {first}" + (f" and {others} more" if others else "")
+    first, others = mailboxes(arguments["to"][0])[0], len(everyone(arguments)) - 1
+    return f"E-mail a reply to {first.display_name or first.addr_spec}" + (f" and {others} more" if others else "")
 
 
 @tool(
@@ -142,11 +163,11 @@ def reply_subject(arguments: Arguments) -> str:
 )
 def send_email(
     call: Call,
-    to: Annotated[list[MailAddress], "To"],
+    to: list[Mailbox],
     subject: Line,
     body: str,
-    cc: list[MailAddress] = [],  # noqa: B006  pydantic copies it
-    bcc: list[MailAddress] = [],  # noqa: B006
+    cc: list[Mailbox] = [],  # noqa: B006  pydantic copies it
+    bcc: list[Mailbox] = [],  # noqa: B006
     in_reply_to: Line = "",
     references: list[Line] = [],  # noqa: B006
     sender: Mailbox = COMPANY,
@@ -158,8 +179,8 @@ def send_email(
     try:
         accepted = send_mail(
             message.as_bytes(),
-            sender=Address(addr_spec=message["From"].addresses[0].addr_spec).addr_spec,
-            recipients=[*to, *cc, *bcc],
+            sender=message["From"].addresses[0].addr_spec,
+            recipients=everyone({"to": to, "cc": cc, "bcc": bcc}),
             host=host,
             port=int(port),
             timeout=call.deadline,

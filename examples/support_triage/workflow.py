@@ -5,7 +5,7 @@ import json
 from examples.support_triage import intake
 from examples.support_triage.drafting import draft
 from examples.support_triage.reading import Ticket
-from examples.support_triage.tools import check_account, read_ticket, send_email, update_crm
+from examples.support_triage.tools import check_account, mailbox, read_ticket, send_email, update_crm
 from runs.engine.models import script
 from runs.engine.workflow import Channel, workflow
 
@@ -42,7 +42,7 @@ def support_triage(run: Channel, ticket_id: str) -> None:
 
     answer = run.propose(
         send_email,
-        to=[answer_to.sender_address],
+        to=[mailbox(answer_to.sender_name, answer_to.sender_address)],
         subject=written.subject,
         body=written.body,
         in_reply_to=answer_to.message_id,

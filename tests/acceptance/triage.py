@@ -6,7 +6,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import httpx
 
@@ -31,6 +31,12 @@ class Person:
         button = re.search(rf'name="as" value="([^"]+)">(?:(?!</button>).)*{self.name}', page, re.DOTALL)
         assert button, f"nobody called {self.name} is offered\n{page[-3000:]}"
         self.post("/sign-in/as", {"as": button[1]})
+
+    def __enter__(self) -> "Person":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
 
     def post(self, path: str, data: dict[str, Any]) -> httpx.Response:
         """Post a form, with the token that the server demands of browsers."""
@@ -97,12 +103,20 @@ class Triage:
     def lease(self) -> dict[str, Any]:
         return self.stack.query("SELECT * FROM runs_lease WHERE run_id = %s", self.id)[0]
 
+    def messages(self) -> list[EmailMessage]:
+        """What reached the outside of this run's letters; one that came twice is there twice."""
+        ours = {f"<{self.nonce(action)}@fernhill.example>" for action in self.actions()}
+        return [message for message in mailbox(self.stack) if message["Message-ID"] in ours]
+
+    def nonce(self, action: dict[str, Any]) -> UUID:
+        return uuid5(self.id, action["step"])
+
     def verify(self) -> str:
         return self.stack.manage("verify", self.ref)
 
 
 def mailbox(stack: Stack) -> list[EmailMessage]:
-    """Every message that reached the outside, parsed; a message that came twice is there twice."""
+    """Every message that reached the outside, parsed."""
     with httpx.Client(base_url=stack.desk_url, trust_env=False) as desk:
         mails = desk.get("/mail").json()["mail"]
         return [message_from_bytes(desk.get(f"/mail/{m['number']}/raw").content, policy=policy.default) for m in mails]

@@ -1,0 +1,58 @@
+"""The reply that leaves is the one that was approved, address by address and byte by byte."""
+
+from email import message_from_bytes, policy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from examples.support_triage.tools import complete_message, compose, everyone, mailbox, mailboxes, reply_subject
+from runs.engine.tools import Declined, File
+
+
+def composed(arguments, files=()):
+    a = complete_message({"cc": [], "bcc": [], "in_reply_to": "", "references": []} | arguments, "00000000-0000-5000-8000-000000000001")
+    message = compose(a["to"], a["subject"], a["body"], a["cc"], a["in_reply_to"], a["references"], a["sender"], a["message_id"], files)
+    return a, message_from_bytes(message.as_bytes(), policy=policy.default)
+
+
+def test_what_arrives_has_the_addresses_subject_body_and_files_of_the_action():
+    files = [File("payments.csv", "text/csv", b"a,b\r\n1,2\n"), File("x.pdf", "application/pdf", b"%PDF\x00\xff")]
+    arguments = {"to": ["Márta O'Yelaran <marta@brightwater.example>"], "subject": "Ihre Rückerstattung – 12 €", "body": "Hé\n\n.dot\n"}
+    stored, received = composed(arguments, files)
+    assert received["To"].addresses[0].display_name == "Márta O'Yelaran"
+    assert received["To"].addresses[0].addr_spec == "marta@brightwater.example"
+    assert received["Subject"] == stored["subject"]
+    assert received.get_body().get_content() == stored["body"]
+    assert [(part.get_filename(), part.get_payload(decode=True)) for part in received.iter_attachments()] == [
+        (f.name, f.content) for f in files
+    ]
+    assert received["Message-ID"] == stored["message_id"]
+
+
+def test_the_same_action_makes_the_same_bytes():
+    arguments = {"to": ["a@b.example"], "subject": "s", "body": "b", "cc": [], "bcc": [], "in_reply_to": "", "references": []}
+    a = complete_message(arguments, "n")
+    made = [
+        compose(a["to"], "s", a["body"], [], "", [], a["sender"], a["message_id"], [File("f", "text/csv", b"x")]).as_bytes() for _ in "12"
+    ]
+    assert made[0] == made[1]
+
+
+def test_a_name_from_outside_never_adds_an_address():
+    hostile = mailbox('Eve" <eve@evil.example>, "Marta', "marta@brightwater.example")
+    assert [address.addr_spec for address in mailboxes(hostile)] == ["marta@brightwater.example"]
+    assert everyone({"to": [hostile], "cc": [], "bcc": []}) == ["marta@brightwater.example"]
+
+
+@given(st.text(max_size=80))
+def test_any_name_gives_one_address(name):
+    text = mailbox(name, "a@b.example")
+    assert [address.addr_spec for address in mailboxes(text)] == ["a@b.example"]
+    assert "\n" not in reply_subject({"to": [text], "cc": [], "bcc": []})
+
+
+@pytest.mark.parametrize("text", ["", "nobody", "a@b@c", "a b@c.example", "x <y>"])
+def test_what_is_no_address_is_declined(text):
+    with pytest.raises(Declined):
+        mailboxes(text)
