@@ -15,7 +15,7 @@ DEMO = env.flag("HANDRAIL_DEMO")  # a newcomer's machine: loopback only, sign-in
 DEBUG = env.flag("DEBUG")
 LOOPBACK = ("127.0.0.1", "localhost")
 HOST = env.text("HOST", "127.0.0.1")
-PORT = env.integer("PORT", 8000, low=0, high=65535)  # 0: any free one
+PORT = env.integer("PORT", 8000, low=1, high=65535)
 
 if DEMO and HOST not in LOOPBACK:
     raise env.OddSetting(f"the demo signs anybody in, so it listens on 127.0.0.1 only, not on HOST={HOST}.")
@@ -112,6 +112,7 @@ TEMPLATES = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
+                "approvals.context.inbox_count",
             ],
             "builtins": ["django.templatetags.static"],
         },
