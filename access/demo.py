@@ -25,6 +25,10 @@ class Person(NamedTuple):
     role: str
     about: str
 
+    @property
+    def first_name(self) -> str:
+        return self.name.split()[0] if self.name.split() else self.name
+
 
 def is_open(request: HttpRequest) -> bool:
     """In the demo, asked from this machine itself, and not through a proxy that may speak for another one."""
@@ -40,9 +44,13 @@ def is_loopback(address: str) -> bool:
 
 
 def people() -> list[Person]:
-    """The active people at invented addresses (`.example`), so that a real account added to a demo is never offered."""
+    """The active people at invented addresses (`.example`), so that a real account added to a demo is never offered.
+
+    Who owns an agent is left out: what it asks for is not theirs to decide, and the demo would look broken to them.
+    """
     members = (
         Membership.objects.filter(deactivated_at=None, user__is_active=True, user__email__endswith=".example", role__name__in=ABOUT)
+        .exclude(user__agents__isnull=False)
         .select_related("user", "role")
         .order_by("user__created_at", "user__name")
     )

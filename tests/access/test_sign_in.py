@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from access import demo
-from access.models import AuditEntry, Membership, Role, User, Workspace
+from access.models import Agent, AuditEntry, Membership, Role, User, Workspace
 from access.rules import ROLES
 
 pytestmark = pytest.mark.django_db
@@ -179,6 +179,11 @@ def test_a_real_account_in_a_demo_is_not_offered(browser, in_demo, riley, fernhi
     gone = member(fernhill, "Gone", "admin", is_active=False)
     for person in (real, gone):
         assert browser.post("/sign-in/as", {"as": str(person.pk)}).status_code == 404
+    assert [person.name for person in demo.people()] == ["Riley"]
+
+
+def test_the_owner_of_an_agent_is_not_offered(browser, in_demo, riley, fernhill):
+    Agent.objects.create(workspace=fernhill, name="triage", owner=member(fernhill, "Priya", "manager"))
     assert [person.name for person in demo.people()] == ["Riley"]
 
 

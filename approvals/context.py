@@ -1,0 +1,18 @@
+"""What every page's top bar shows of this app."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from approvals import inbox
+
+
+def inbox_count(request: HttpRequest) -> dict[str, Any]:
+    """`inbox_count`: how many actions wait for this person. Counted only if the page draws it."""
+    return {"inbox_count": SimpleLazyObject(lambda: _waiting(request))}
+
+
+def _waiting(request: HttpRequest) -> int:
+    actor = getattr(request, "actor", None)
+    return inbox.waiting_count(actor) if actor is not None and actor.workspaces("approvals.view") else 0
