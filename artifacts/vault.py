@@ -56,16 +56,36 @@ class Shown:
 
 def keep(workspace_id: UUID, content: bytes | str, *, label: Label | str, media_type: str = "text/plain") -> Payload:
     """Seal `content` and make its redacted rendition, in the caller's transaction."""
+    [payload] = sealed(workspace_id, [(content, label, media_type)])
+    store([payload])
+    return payload
+
+
+def sealed(workspace_id: UUID, contents: Iterable[tuple[bytes | str, Label | str, str]]) -> list[Payload]:
+    """Payloads of (content, label, media type), sealed and redacted but not stored: all that takes time, before anything is locked."""
+    key = _current_key(workspace_id)
+    return [_sealed(key, _bytes(content), str(label), media_type) for content, label, media_type in contents]
+
+
+def store(payloads: list[Payload]) -> None:
+    """Insert what `sealed` made, in the caller's transaction. One statement."""
+    Payload.objects.bulk_create(payloads)
+
+
+def _bytes(content: bytes | str) -> bytes:
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if len(data) > MAX_BYTES:
         raise PayloadTooLarge(f"{len(data)} bytes; at most {MAX_BYTES} are kept.", limit=MAX_BYTES)
+    return data
+
+
+def _sealed(key: WorkspaceKey, data: bytes, label: str, media_type: str) -> Payload:
     pk, salt, data_key = uuid7(), secrets.token_bytes(_SALT), AESGCM.generate_key(256)
-    key = _current_key(workspace_id)
-    rendition = redact(data, media_type=media_type, label=str(label))
-    return Payload.objects.create(
+    rendition = redact(data, media_type=media_type, label=label)
+    return Payload(
         id=pk,
-        workspace_id=workspace_id,
-        label=str(label),
+        workspace_id=key.workspace_id,
+        label=label,
         media_type=media_type,
         size=len(data),
         commitment=commit(salt, data),

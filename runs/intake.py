@@ -60,8 +60,10 @@ def accept(run: Run, events: Sequence[Told], *, by: Actor) -> list[Accepted]:
         raise InvalidEvent(f"One request carries 1 to {MAX_EVENTS} events, not {len(events)}.", limit=MAX_EVENTS)
     checked = [_checked(told, place) for place, told in enumerate(events)]
     _check_twins(events)
+    sealed = _sealed(run, by, events, checked)
     with log.holding(run.pk) as held:
-        batch = _Batch(held, by, _stored(held, by, events))
+        batch = _Batch(held, by, _stored(held, by, events), sealed)
+        batch.store()
         return [batch.accept(told, data) for told, data in zip(events, checked, strict=True)]
 
 
@@ -141,6 +143,29 @@ def _check_twins(events: Sequence[Told]) -> None:
             raise EventReused("Two events of this batch have the same id and say different things.", event=told.id)
 
 
+def _sealed(run: Run, by: Actor, events: Sequence[Told], checked: Sequence[Data]) -> dict[str, dict[str, Payload]]:
+    """The texts of what seems new, by id and role. It takes the most time of all, so it comes before the lock."""
+    there = _senders(run, by, events)
+    new = {told.id: (told, data) for told, data in zip(events, checked, strict=True) if _sender(by, told.id) not in there}
+    places = [(told.id, role) for told, _ in new.values() for role in told.texts]
+    contents = [_content(data, text) for told, data in new.values() for text in told.texts.values()]
+    sealed: dict[str, dict[str, Payload]] = {pk: {} for pk in new}
+    for (pk, role), payload in zip(places, vault.sealed(run.workspace_id, contents) if contents else (), strict=True):
+        sealed[pk][role] = payload
+    return sealed
+
+
+def _senders(run: Run, by: Actor, events: Sequence[Told]) -> set[str | None]:
+    senders = {_sender(by, told.id) for told in events}
+    return set(Event.objects.filter(run_id=run.pk, sender__in=senders).values_list("sender", flat=True))
+
+
+def _content(data: Data, text: Text) -> tuple[bytes | str, str, str]:
+    if isinstance(data, ArtifactCreated):  # what the event says of it is what it is kept as
+        return text.content, data.label, data.media_type
+    return text.content, text.label, text.media_type
+
+
 @dataclass(frozen=True)
 class _Stored:
     """An event that is in the log already."""
@@ -165,7 +190,13 @@ class _Batch:
     held: Held
     by: Actor
     stored: Mapping[str, _Stored]
+    sealed: Mapping[str, Mapping[str, Payload]]
     fresh: dict[str, int] = field(default_factory=dict)
+
+    def store(self) -> None:
+        """Keep the texts of what is new indeed."""
+        new = [texts for pk, texts in self.sealed.items() if _sender(self.by, pk) not in self.stored]
+        vault.store([payload for texts in new for payload in texts.values()])
 
     def accept(self, told: Told, data: Data) -> Accepted:
         sender = _sender(self.by, told.id)
@@ -175,28 +206,21 @@ class _Batch:
         if sender in self.fresh:
             return Accepted(told.id, self.fresh[sender], duplicate=True)
         _check_references(self.held, told, data)
-        self.fresh[sender] = _append(self.held, told, data, self.by)
+        self.fresh[sender] = self._append(told, data, self.sealed[told.id])
         return Accepted(told.id, self.fresh[sender], duplicate=False)
 
+    def _append(self, told: Told, data: Data, texts: Mapping[str, Payload]) -> int:
+        artifact = None
+        if isinstance(data, ArtifactCreated):
+            artifact = self._artifact(data.name, texts["content"])
+            data = data.model_copy(update={"artifact": artifact.pk, "version": artifact.version, "size": artifact.payload.size})
+        more = {"caused_by": told.caused_by, "sender": _sender(self.by, told.id), "sent_at": told.at}
+        return self.held.append(data, actor=self.by, texts=texts, artifact=artifact, **more)
 
-def _append(held: Held, told: Told, data: Data, by: Actor) -> int:
-    texts: Mapping[str, Text | Payload] = told.texts
-    artifact = None
-    if isinstance(data, ArtifactCreated):
-        artifact = _artifact(held, data, told.texts["content"])
-        data = data.model_copy(update={"artifact": artifact.pk, "version": artifact.version, "size": artifact.payload.size})
-        texts = {"content": artifact.payload}
-    return held.append(
-        data, actor=by, texts=texts, artifact=artifact, caused_by=told.caused_by, sender=_sender(by, told.id), sent_at=told.at
-    )
-
-
-def _artifact(held: Held, data: ArtifactCreated, content: Text) -> Artifact:
-    newest = Artifact.objects.filter(run_id=held.row.pk, name=data.name).aggregate(newest=Max("version"))["newest"] or 0
-    payload = vault.keep(held.row.workspace_id, content.content, label=data.label, media_type=data.media_type)
-    return Artifact.objects.create(
-        workspace_id=held.row.workspace_id, run_id=held.row.pk, name=data.name, version=newest + 1, payload=payload
-    )
+    def _artifact(self, name: str, payload: Payload) -> Artifact:
+        run = self.held.row
+        newest = Artifact.objects.filter(run_id=run.pk, name=name).aggregate(newest=Max("version"))["newest"] or 0
+        return Artifact.objects.create(workspace_id=run.workspace_id, run_id=run.pk, name=name, version=newest + 1, payload=payload)
 
 
 def _check_references(held: Held, told: Told, data: Data) -> None:
