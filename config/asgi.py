@@ -43,32 +43,29 @@ class BodyLimit:
         announced = header(scope, b"content-length")
         if announced.isdigit() and int(announced) > self.limit:
             return await self._refuse(send)
-        try:
-            return await self.inner(scope, self._counted(receive), send)
-        except _BodyTooLarge:
-            return await self._refuse(send)
-
-    def _counted(self, receive: Receive) -> Receive:
-        seen = 0
+        seen, answered = 0, False
 
         async def counted() -> Message:
             nonlocal seen
-            message = await receive()
+            message = await receive() if seen <= self.limit else {}
             seen += len(message.get("body", b""))
-            if seen > self.limit:
-                raise _BodyTooLarge
-            return message
+            # to whoever reads, a body that is too long ends as if the caller had gone
+            return message if seen <= self.limit else {"type": "http.disconnect"}
 
-        return counted
+        async def answer(message: Message) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        await self.inner(scope, counted, answer)
+        if seen > self.limit and not answered:
+            await self._refuse(send)
+        return None
 
     async def _refuse(self, send: Send) -> None:
         headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close"), *safe_headers()]
         await send({"type": "http.response.start", "status": 413, "headers": headers})
         await send({"type": "http.response.body", "body": TOO_LARGE % self.limit})
-
-
-class _BodyTooLarge(Exception):
-    """More came than was announced or allowed."""
 
 
 class SameOrigin:
