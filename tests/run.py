@@ -74,7 +74,8 @@ def _run(phase: Phase, databases: dict[str, str], words: list[str]) -> Result:
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-m", phase.marks, f"--junitxml={report}", "-o", "junit_family=xunit2"]
-        env = os.environ | {"HANDRAIL_TEST_DB": phase.database}
+        # sets in one order: the processes of pytest-xdist have to name their tests alike
+        env = os.environ | {"HANDRAIL_TEST_DB": phase.database, "PYTHONHASHSEED": "0"}
         parallel = ["-n", str(phase.processes), "--dist", "loadfile"]
         try:
             code = subprocess.run([*command, *parallel, *words], cwd=ROOT, env=env, timeout=MINUTES_MAX * 60, check=False).returncode
