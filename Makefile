@@ -18,7 +18,7 @@ demo:
 
 test:
 	@sh config/setup.sh test
-	@exec $(PYTHON) -m tests.run
+	@exec env -u DJANGO_SETTINGS_MODULE -u PYTHONPATH -u PYTHONHOME $(PYTHON) -m tests.run
 
 reset:
 	@exec python3 -m config.datadir reset '$(DATA_DIR)'
