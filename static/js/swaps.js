@@ -114,10 +114,10 @@
     return detail.requestConfig?.elt ?? detail.elt;
   }
 
-  // beside the thing: the form's own [data-outcome], else the page's
+  // beside the thing: the form's own [data-outcome], else the page's first
   function show(note, by) {
-    const place = by?.closest("form")?.querySelector("[data-outcome]") ?? document.getElementById("outcome");
-    if (!place) return;
+    const place = by?.closest("form")?.querySelector("[data-outcome]") ?? document.querySelector("#outcome, [data-outcome]");
+    if (!place) return handrail.say(note.textContent);
     place.replaceChildren(note);
     note.focus();
   }
