@@ -138,7 +138,7 @@ def _create(
         workflow=known.name if known else None,
         workflow_version=run.workflow_version,
     )
-    texts: dict[str, Any] = {"title": titled, "input": asked, "scope": Text(orjson.dumps(scope), media_type="application/json")}
+    texts: dict[str, Any] = {"title": titled, "input": asked, "scope": Text(orjson.dumps(scope), "personal", "application/json")}
     held.append(data, actor=by, texts=texts | ({"note": Text(note)} if note else {}))
     if known:
         held.change(state=State.QUEUED.value)

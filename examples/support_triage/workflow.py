@@ -38,7 +38,7 @@ def support_triage(run: Channel, ticket_id: str) -> None:
     written = run.ask_model("draft-reply", ticket=answer_to, account=account)
     reply = run.artifact("reply.txt", written.body, label="personal")
     files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
-    run.milestone("Reply ready for review", detail=written.summary, cites=[read, snapshot, reply])
+    run.milestone("Reply ready for review", detail=written.summary, label="personal", cites=[read, snapshot, reply])
 
     answer = run.propose(
         send_email,
@@ -51,11 +51,11 @@ def support_triage(run: Channel, ticket_id: str) -> None:
         reason=written.summary,
     )
     if not answer.approved:
-        run.report("Not sent", body=_why_not(answer), cites=[answer])
+        run.report("Not sent", body=_why_not(answer), label="personal", cites=[answer])
         return
     run.step(update_crm, ticket.account, note=written.summary)
     run.perform(answer)
-    run.report("Answered and logged", body=written.summary, cites=[answer, reply])
+    run.report("Answered and logged", body=written.summary, label="personal", cites=[answer, reply])
 
 
 def _why_not(answer: object) -> str:

@@ -157,15 +157,15 @@ class Channel:
         """Something people may want to read."""
         self._record("note", text, lambda run, _: run.append(NotePosted(), actor=self._agent, texts={"note": Text(text)}))
 
-    def milestone(self, title: str, *, detail: str = "", cites: Sequence[Any] = ()) -> None:
+    def milestone(self, title: str, *, detail: str = "", cites: Sequence[Any] = (), label: str = "internal") -> None:
         """Something that was reached, with the events that show it."""
-        texts = {"title": Text(title)} | ({"detail": Text(detail)} if detail else {})
+        texts = {"title": Text(title, label)} | ({"detail": Text(detail, label)} if detail else {})
         data = MilestoneReached(cites=self._cited(cites))
         self._record("milestone", [title, detail], lambda run, _: run.append(data, actor=self._agent, texts=texts))
 
-    def report(self, title: str, *, body: str = "", cites: Sequence[Any] = ()) -> None:
+    def report(self, title: str, *, body: str = "", cites: Sequence[Any] = (), label: str = "internal") -> None:
         """The final account, citing the log."""
-        texts = {"title": Text(title)} | ({"body": Text(body)} if body else {})
+        texts = {"title": Text(title, label)} | ({"body": Text(body, label)} if body else {})
         data = ReportPublished(cites=self._cited(cites))
         self._record("report", [title, body], lambda run, _: run.append(data, actor=self._agent, texts=texts))
 

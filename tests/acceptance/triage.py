@@ -1,6 +1,10 @@
 """The demo's story as a test tells it: somebody starts a triage, somebody decides, and the desk says what happened outside."""
 
+import json
+import os
 import re
+import signal
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -111,6 +115,24 @@ class Triage:
     def nonce(self, action: dict[str, Any]) -> UUID:
         return uuid5(self.id, action["step"])
 
+    def stored_action(self, tool: str = "send_email") -> dict[str, Any]:
+        """The newest exact action of a tool, opened from the vault."""
+        pk = UUID(str(self.actions(tool)[-1]["id"]))
+        code = (
+            "from approvals import exact; from approvals.models import ProposedAction; "
+            f"print(exact.stored_bytes(ProposedAction.objects.get(pk='{pk}')).decode())"
+        )
+        return json.loads(self.stack.manage("shell", "-v0", "-c", code))
+
+    def grant_key(self, tool: str) -> str:
+        """The idempotency key under which a tool's effect is known outside."""
+        return str(UUID(str(self.grant(self.actions(tool)[-1])["id"])))
+
+    def workers(self) -> set[str]:
+        """Everybody who ever held the lease, as the log names them."""
+        rows = self.stack.query("SELECT body FROM runs_event WHERE run_id = %s AND type IN ('run.started', 'run.resumed')", self.id)
+        return {json.loads(row["body"])["data"]["worker"] for row in rows}
+
     def verify(self) -> str:
         return self.stack.manage("verify", self.ref)
 
@@ -142,3 +164,11 @@ def stopped_at(directory: Path, point: str) -> int:
         return int(found[0].suffix[1:]) if found else None
 
     return until(pid, within=PATIENCE, what=f"a worker to reach {point}")
+
+
+def wake_all(directory: Path) -> None:
+    """Let every worker go on that still stands at a point, so that a failed test leaves none behind."""
+    for marker in directory.glob("*.*"):
+        with suppress(ProcessLookupError):
+            os.kill(int(marker.suffix[1:]), signal.SIGCONT)
+        marker.unlink()
