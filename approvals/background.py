@@ -3,8 +3,9 @@
 Two queries for one action, however long the run. Texts are renditions.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -20,6 +21,7 @@ from runs.lifecycle import State
 from runs.models import Event
 
 EVIDENCE = 8
+HEADER = re.compile(r"[A-Z][A-Za-z-]{1,30}: |[ \t]")  # or the continuation of one
 QUOTE = 280
 _BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called")
 _PLAN = ("plan.set", "step.started")
@@ -43,6 +45,7 @@ class Evidence:
     text: str = ""
     quote: str = ""
     artifact: str = ""
+    name: str = ""  # of the artifact
     outside: bool = False
     private: bool = False
     label: str = ""
@@ -161,23 +164,32 @@ def _leg(title: str, used: list[tuple[Tool, int]]) -> Leg | None:
 
 
 def _evidence(before: list[_Told]) -> list[tuple[Evidence, _Told]]:
-    """The newest version of each artifact, and each tool's last answer that no artifact keeps."""
-    artifacts: dict[str, tuple[Evidence, _Told]] = {}
-    answers: dict[str, tuple[Evidence, _Told]] = {}
+    """What the run got, in order: each read and each draft, with the artifact that was made of it; of the same thing, the last."""
+    found: dict[str, tuple[Evidence, _Told]] = {}
+    source: tuple[str, Evidence] | None = None
     for event in before:
         if event.type == "artifact.created":
-            artifacts[event.data["name"]] = _artifact(event), event
-        elif event.type == "tool.ended" and event.data["outcome"] == "ok":
-            answers[event.data["tool"]] = _answer(event), event
-        elif event.type == "model.called":
-            answers[event.data["prompt"]] = _drafted(event), event
-    return sorted((*artifacts.values(), *answers.values()), key=lambda pair: pair[0].seq)
+            key, evidence = source or (event.data["name"], Evidence(event.seq, event.data["name"]))
+            found.pop(key, None)
+            found[event.data["name"]] = _kept(evidence, event), event
+            source = None
+        elif (event.type == "tool.ended" and event.data["outcome"] == "ok") or event.type == "model.called":
+            evidence = _drafted(event) if event.type == "model.called" else _answer(event)
+            source = f"{event.type} {event.data.get('tool') or event.data['prompt']}", evidence
+            found[source[0]] = evidence, event
+    return sorted(found.values(), key=lambda pair: pair[1].seq)
 
 
-def _artifact(event: _Told) -> Evidence:
+def _kept(evidence: Evidence, event: _Told) -> Evidence:
     name, version = event.data["name"], event.data["version"]
-    title = f"{name}, version {version}" if version > 1 else name
-    return Evidence(event.seq, title, artifact=event.data["artifact"], outside=event.data.get("outside", False), label=event.data["label"])
+    return replace(
+        evidence,
+        seq=event.seq,
+        artifact=event.data["artifact"],
+        name=f"{name}, version {version}" if version > 1 else name,
+        outside=evidence.outside or event.data.get("outside", False),
+        label=event.data["label"],
+    )
 
 
 def _answer(event: _Told) -> Evidence:
@@ -187,8 +199,8 @@ def _answer(event: _Told) -> Evidence:
 
 
 def _drafted(event: _Told) -> Evidence:
-    who = f"{event.data['model']}, scripted" if event.data.get("scripted") else event.data["model"]
-    return Evidence(event.seq, "Written by a model", text=f"{who}, prompt {event.data['prompt']} {event.data['prompt_version']}")
+    model = "A scripted model" if event.data.get("scripted") else event.data["model"]
+    return Evidence(event.seq, "Written by a model", text=f"{model}, prompt {event.data['prompt']} {event.data['prompt_version']}")
 
 
 def _wanted(told: _Sorted, evidence: list[tuple[Evidence, _Told]]) -> list[UUID]:
@@ -201,14 +213,15 @@ def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) ->
     shown = texts.get(UUID(event.payloads["content"])) if "content" in event.payloads else None
     if shown is None or shown.erased_at or not evidence.outside or not shown.media_type.startswith(("text/", "message/")):
         return evidence
-    return Evidence(**{**evidence.__dict__, "quote": _excerpt(shown)})
+    return replace(evidence, quote=_excerpt(shown))
 
 
 def _excerpt(shown: Shown) -> str:
     """The beginning of a text on one line; of a message, what comes after its headers."""
     text = shown.text.replace("\r\n", "\n")
-    if shown.media_type == "message/rfc822":
-        text = text.partition("\n\n")[2]
+    head, _, body = text.partition("\n\n")
+    if body.strip() and all(HEADER.match(line) for line in head.splitlines()):
+        text = body
     line = " ".join(text.split())
     return line if len(line) <= QUOTE else line[:QUOTE].rsplit(" ", 1)[0] + " …"
 

@@ -265,7 +265,8 @@ def _address(text: str, path: str, setting: Setting, recipients: Sequence[str] =
     bare = _address_in(text)
     inside = _is_inside(bare.rpartition("@")[2].lower(), setting.inside)  # what cannot be read as an address is not inside
     places = [path, *(pointer("recipients", i) for i, to in enumerate(recipients) if _address_in(to) == bare)]
-    return Address(text, path, bool(text) and not inside, setting.sent.get(bare.lower()), _warns_at(setting, *places))
+    outside = bool(text) and not inside and ("@" in bare or not setting.masked)  # of a hidden address nothing is told
+    return Address(text, path, outside, setting.sent.get(bare.lower()), _warns_at(setting, *places))
 
 
 def _is_inside(domain: str, own: Sequence[str]) -> bool:

@@ -13,9 +13,9 @@ from approvals import background, decisions, warned
 from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
 from approvals.decisions import Yes
+from approvals.inbox import ERASED
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
-from artifacts.vault import Shown
 from config import clock
 from runs.engine.tools import TOOLS, Tool
 
@@ -91,7 +91,8 @@ class Course:
     """All of an action that changes while somebody looks at it."""
 
     action: ProposedAction
-    subject: Shown
+    subject: str
+    run_title: str
     state: str
     state_word: str
     waits: bool
@@ -127,13 +128,15 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
     votes = tuple(_votes(action, actor))
     waits = action.state == "waiting" and action.expires_at > clock.now()
     voted = any(vote.me for vote in votes)
-    shown = vault.shown([action.subject_id])[action.subject_id]
+    texts = vault.shown([action.subject_id, action.run.title_id])
+    subject, run_title = (ERASED if texts[pk].erased_at else texts[pk].text for pk in (action.subject_id, action.run.title_id))
     held = action.claimed_by is not None and action.claimed_until is not None and action.claimed_until > clock.now() and waits
     state, word = _state(action, waits, votes)
     names = _names(around.stages, votes)
     return Course(
         action=action,
-        subject=shown,
+        subject=subject,
+        run_title=run_title,
         state=state,
         state_word=word,
         waits=waits,
@@ -261,7 +264,7 @@ def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> 
     else:
         yield "Approve", f"This is {done}, once, under the key of its grant."
     yield "Reject", f"Nothing is {done}. The agent goes on with your reason."
-    yield "No answer", f"Expires. Nothing is {done}."
+    yield "No answer", f"Nothing is {done}."
 
 
 def _undo(action: ProposedAction) -> tuple[str, str, str] | None:

@@ -23,10 +23,11 @@ from approvals.cards import Card, Setting
 from approvals.changes import Changes
 from approvals.course import Course, Typed, course, tool_title
 from approvals.decisions import Yes
-from approvals.inbox import Queue
+from approvals.inbox import ERASED, Queue
 from approvals.models import ProposedAction
 from artifacts import vault
-from artifacts.vault import Erased, Shown
+from artifacts.models import Payload
+from artifacts.vault import Erased
 from runs.engine.tools import TOOLS
 
 WAITING = "waiting:True:"  # how the key of a course begins while the action waits
@@ -77,7 +78,7 @@ def panel(
     """
     drawn_course = course(action, actor, typed=typed)
     full = isinstance(decisions.may_decide(action, actor), Yes)
-    texts = vault.shown([action.subject_id, action.run.title_id, *([action.reason_id] if action.reason_id else [])])
+    subject, reason = _words(action, full)
     what, broken = _what(action, full)
     if broken and drawn_course.bar:
         drawn_course = replace(drawn_course, bar=replace(drawn_course.bar, broken=broken))
@@ -85,10 +86,10 @@ def panel(
         course=drawn_course,
         card=_card(action, what, full) if what else None,
         full=full,
-        subject=_text(action.subject_id, texts),
-        reason=_text(action.reason_id, texts),
+        subject=subject,
+        reason=reason,
         tool_title=tool_title(action),
-        run_title=_text(action.run.title_id, texts),
+        run_title=drawn_course.run_title,
         broken=broken,
         changes=_changes(before, what, full) if before and what else None,
         before=before,
@@ -181,11 +182,15 @@ def _not_recorded(typed: Typed) -> str:
     return words.get(typed.mode, "Nothing was recorded.")
 
 
-def _text(payload_id: UUID | None, texts: Mapping[UUID, Shown]) -> str:
-    shown = texts.get(payload_id) if payload_id else None
-    if shown is None:
-        return ""
-    return "Erased" if shown.erased_at else shown.text
+def _words(action: ProposedAction, full: bool) -> tuple[str, str]:
+    """What the action is called and the agent's reason: in full for who may decide, else as renditions."""
+    ids = [action.subject_id, action.reason_id]
+    if full:
+        kept = Payload.objects.select_related("key").in_bulk([pk for pk in ids if pk])
+        opened = {pk: ERASED if each.erased_at else vault.open_bytes(each).decode("utf-8", "replace") for pk, each in kept.items()}
+    else:
+        opened = {pk: ERASED if each.erased_at else each.text for pk, each in vault.shown(pk for pk in ids if pk).items()}
+    return opened.get(ids[0], ""), opened.get(ids[1], "") if ids[1] else ""
 
 
 # pushes and what goes beside a panel ---------------------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def _page(
         "open_id": opened,
         "next_row": rows.after(opened) if opened else None,
         "inbox_count": rows.count,
-        "title": plain(panel.subject) if panel else "Inbox",
+        "title": plain(panel.course.subject) if panel else "Inbox",
         "room": "inbox",
         "typed": panel.typed if panel else Typed(),
         "focus": focus,
