@@ -1,0 +1,253 @@
+"""Who may what: every address that there is × every kind of person, in one table. An address without a row fails the test.
+
+ok: let in (what was asked for may still be wrong) · in: sign in first · no: seen, but not allowed · none: as if it were not there
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from channels.testing import WebsocketCommunicator
+from django.conf import settings
+from django.db import connections
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import get_resolver
+
+from access import keys
+from access.models import Agent, AgentKey, User
+from access.rules import SYSTEM, Actor
+from approvals.models import ProposedAction
+from artifacts.models import Artifact
+from config import asgi, clock
+from config.api import api
+from runs import starting
+from runs.models import Run
+from tests.approvals.mailing import propose_mail
+
+PEOPLE = ["nobody", "gone", "olga", "riley", "morgan", "otto", "ada", "priya", "agent", "colleague", "stranger", "expired"]
+# gone: was deactivated while signed in. agent: the key of the agent whose run it is; colleague: another agent's of the same workspace;
+# stranger: of another workspace's. The rest are the cast's: olga is of another workspace, riley reviews, morgan and priya manage
+EVERYBODY = "ok " * 12
+THOSE_WHO_SEE = "in in none ok ok ok ok ok ok none none in"
+THOSE_WHO_SEE_APPROVALS = "in in none ok ok ok ok ok none none none in"
+
+# method, address, what each of PEOPLE gets, and what is sent
+TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("GET", "healthz", EVERYBODY, {}),
+    ("GET", "readyz", EVERYBODY, {}),
+    ("GET", "", "in in ok ok ok ok ok ok in in in in", {}),
+    ("GET", "sign-in", EVERYBODY, {}),
+    ("POST", "sign-in", EVERYBODY, {"data": {"email": "a@b.example", "password": "wrong"}}),
+    ("POST", "sign-in/as", "none " * 12, {"data": {"as": "riley"}}),  # there is no such thing outside the demo
+    ("POST", "theme", EVERYBODY, {"data": {"theme": "dark"}}),
+    # the pages of runs
+    ("GET", "runs", "in in ok ok ok ok ok ok ok ok ok in", {}),
+    ("GET", "runs/counts", "in in ok ok ok ok ok ok ok ok ok in", {}),
+    ("GET", "runs/new", "in in ok no no ok no no ok ok ok in", {}),
+    ("GET", "runs/<uuid:run_id>", THOSE_WHO_SEE, {}),
+    ("GET", "runs/<uuid:run_id>/events", THOSE_WHO_SEE, {}),
+    ("GET", "runs/<uuid:run_id>/events/<int:seq>", THOSE_WHO_SEE, {}),
+    ("GET", "runs/<uuid:run_id>/artifacts/<uuid:artifact_id>", THOSE_WHO_SEE, {}),
+    ("GET", "r/<str:ref>", THOSE_WHO_SEE, {}),
+    ("POST", "runs/<uuid:run_id>/signals", "in in none no no ok no no ok none none in", {"data": {"kind": "pause", "key": "a"}}),
+    ("GET", "artifacts/<uuid:artifact_id>", THOSE_WHO_SEE_APPROVALS, {}),
+    ("GET", "artifacts/<uuid:artifact_id>/content", THOSE_WHO_SEE_APPROVALS, {}),
+    # the pages of approvals
+    ("GET", "inbox", "in in ok ok ok ok ok ok no no no in", {}),
+    ("GET", "actions/<uuid:action_id>", THOSE_WHO_SEE_APPROVALS, {}),
+    ("GET", "actions/<uuid:action_id>/attachments/<int:index>", "in in none ok no no no no none none none in", {}),
+    ("POST", "actions/<uuid:action_id>/claim", "in in none ok no no no no none none none in", {}),
+    ("POST", "actions/<uuid:action_id>/release", "in in none ok no no no no none none none in", {}),
+    ("POST", "actions/<uuid:action_id>/decision", "in in none ok no no no no none none none in", {"data": {"verdict": "rejected"}}),
+    # the API
+    ("GET", "api/v1/", "none " * 12, {}),
+    ("GET", "api/v1/openapi.json", EVERYBODY, {}),
+    ("GET", "api/v1/runs", "in in ok ok ok ok ok ok ok ok ok in", {}),
+    ("POST", "api/v1/runs", "in in ok no no ok no no ok ok ok in", {"json": {"title": "x", "agent_version": "1"}, "key": True}),
+    ("GET", "api/v1/runs/<run_id>", THOSE_WHO_SEE, {}),
+    ("GET", "api/v1/runs/<run_id>/events", THOSE_WHO_SEE, {}),
+    ("POST", "api/v1/runs/<run_id>/events", "in in none no no no no no ok none none in", {"json": {"id": "a", "type": "note.posted"}}),
+    ("GET", "api/v1/runs/<run_id>/artifacts", THOSE_WHO_SEE, {}),
+    ("POST", "api/v1/runs/<run_id>/artifacts?name=a.txt", "in in none no no no no no ok none none in", {"data": "text", "key": True}),
+    ("GET", "api/v1/runs/<run_id>/evidence", THOSE_WHO_SEE, {}),
+    ("POST", "api/v1/runs/<run_id>/signals", "in in none no no ok no no ok none none in", {"json": {"kind": "pause"}, "key": True}),
+    ("POST", "api/v1/runs/<run_id>/ending", "in in none no no no no no ok none none in", {"json": {"outcome": "failed"}}),
+    ("GET", "api/v1/actions/<action_id>", "in in none ok ok ok ok ok ok none none in", {}),
+    (
+        "POST",
+        "api/v1/actions/<action_id>/decisions",
+        "in in none ok no no no no no no no in",
+        {"json": {"verdict": "approved", "digest": "0" * 64}},
+    ),
+    # last, for it ends the sessions
+    ("POST", "sign-out", "in " * 12, {}),
+]
+STREAMS: list[tuple[str, str, str]] = [
+    ("http", "api/v1/runs/(?P<run_id>[^/]+)/stream", THOSE_WHO_SEE),
+    ("websocket", "ws/runs/(?P<run_id>[^/]+)", THOSE_WHO_SEE),
+    ("websocket", "ws/pages/runs/(?P<run_id>[^/]+)", THOSE_WHO_SEE),
+    ("websocket", "ws/pages/inbox", "in in ok ok ok ok ok ok no no no in"),
+]
+Who = Mapping[str, str]  # headers
+
+
+@pytest.fixture
+def people(cast) -> dict[str, Who]:
+    gone = User.objects.create_user("gone@fernhill.example", "correct horse battery")
+    users = {name: getattr(cast, name) for name in ["olga", "riley", "morgan", "otto", "ada", "priya"]}
+    told = {name: signed_in(user) for name, user in (users | {"gone": gone}).items()}
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    colleague = Agent.objects.create(workspace=cast.workspace, name="notes", owner=cast.priya)
+    agents = {"agent": cast.agent, "colleague": colleague, "stranger": cast.other_agent, "expired": cast.agent}
+    told |= {name: with_key(agent, expired=name == "expired") for name, agent in agents.items()}
+    return {"nobody": {}} | told
+
+
+def signed_in(user: User) -> Who:
+    browser = Client()
+    browser.force_login(user)
+    return {"cookie": f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"}
+
+
+def with_key(agent: Agent, *, expired: bool) -> Who:
+    key, token = keys.make(agent, name="test", by=SYSTEM)
+    if expired:
+        AgentKey.objects.filter(pk=key.pk).update(expires_at=clock.now() - timedelta(seconds=1))
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def things(cast) -> dict[str, Any]:
+    """What the addresses name: a run of our workspace with an action that waits, and one that an agent outside works on."""
+    proposed = propose_mail(cast, file="a,b\n1,2\n")
+    by = Actor("agent", str(cast.agent.pk), cast.agent.name)
+    outside = starting.start(agent=cast.agent, owner=cast.priya, by=by, title="Outside", agent_version="1")
+    return {
+        "run": proposed.run,
+        "outside": outside,
+        "action": proposed.action,
+        "artifact": Artifact.objects.filter(run_id=proposed.run.pk).earliest("created_at"),
+    }
+
+
+def filled(address: str, things: Mapping[str, Any]) -> str:
+    run: Run = things["outside" if address.startswith("api/v1/runs/") else "run"]
+    action: ProposedAction = things["action"]
+    values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
+    values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0}
+    values |= {"<uuid:action_id>": action.pk, "<action_id>": action.pk}
+    for blank, value in values.items():
+        address = address.replace(blank, str(value))
+    return f"/{address}"
+
+
+def test_every_address_has_a_row() -> None:
+    rows = {(method, address.partition("?")[0]) for method, address, *_ in TABLE}
+    assert {address for _, address in rows} == {address for address, _ in addresses()}
+    operations = {
+        (method.upper(), path.removeprefix("/").replace("{", "<").replace("}", ">"))
+        for path, methods in api.get_openapi_schema(path_prefix="/api/v1/")["paths"].items()
+        for method in methods
+    }
+    assert operations - rows == set()
+    streams = {("http", route_of(each)) for each in asgi.http.routes} | {("websocket", route_of(each)) for each in asgi.sockets}
+    assert {each for each in streams if each[1]} == {(kind, address) for kind, address, _ in STREAMS}
+
+
+def addresses(patterns: Any = None, before: str = "") -> Iterator[tuple[str, str]]:
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        if hasattr(pattern, "url_patterns"):
+            yield from addresses(pattern.url_patterns, before + str(pattern.pattern))
+        else:
+            yield before + str(pattern.pattern), pattern.name
+
+
+def route_of(route: Any) -> str:
+    return str(route.pattern).removeprefix("^").removesuffix("$")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_person_gets_at_each_address_what_the_table_says(people, things) -> None:
+    wrong = []
+    for method, address, expected, sent in TABLE:
+        for name, wanted in zip(PEOPLE, expected.split(), strict=True):
+            got = word(ask(method, filled(address, things), people[name], sent))
+            if got != wanted:
+                wrong.append(f"{method} /{address}: {name} gets {got}, not {wanted}")
+    assert not wrong, "\n".join(wrong)
+
+
+def ask(method: str, path: str, who: Who, sent: Mapping[str, Any]) -> HttpResponse:
+    body = {"data": sent["json"], "content_type": "application/json"} if "json" in sent else {"data": sent.get("data")}
+    if isinstance(body["data"], str):
+        body["content_type"] = "text/plain"
+    headers = dict(who) | ({"Idempotency-Key": "a"} if sent.get("key") else {})
+    return getattr(Client(), method.lower())(path, **{name: value for name, value in body.items() if value}, headers=headers, secure=True)
+
+
+def word(answer: HttpResponse) -> str:
+    to_sign_in = answer.status_code == 302 and answer["Location"].startswith("/sign-in")
+    if to_sign_in or answer.status_code == 401:
+        return "in"
+    assert answer.status_code < 500, answer.content
+    return {403: "no", 404: "none"}.get(answer.status_code, "ok")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_person_gets_at_each_stream_what_the_table_says(people, things) -> None:
+    async def scene() -> list[str]:
+        wrong = []
+        for kind, address, expected in STREAMS:
+            for name, wanted in zip(PEOPLE, expected.split(), strict=True):
+                got = await OPEN[kind](filled(address, things), people[name])
+                if got != wanted:
+                    wrong.append(f"{kind} /{address}: {name} gets {got}, not {wanted}")
+        return wrong
+
+    wrong = asyncio.run(scene())
+    assert not wrong, "\n".join(wrong)
+
+
+async def by_http(path: str, who: Who) -> str:
+    asked = {"type": "http", "method": "GET", "http_version": "1.1", "scheme": "https", "path": path, "query_string": b""}
+    stream = ApplicationCommunicator(asgi.application, asked | {"headers": as_scope(who)})
+    await stream.send_input({"type": "http.request"})
+    answer = await stream.receive_output(10)
+    await closed(stream)
+    return {200: "ok", 401: "in", 403: "no", 404: "none"}[answer["status"]]
+
+
+async def by_socket(path: str, who: Who) -> str:
+    """Closed with 4000 + the status, or spoken to."""
+    socket = WebsocketCommunicator(asgi.application, path, headers=as_scope(who | {"origin": settings.HANDRAIL_URL}))
+    assert (await socket.connect(10))[0]
+    await socket.send_to(text_data='{"open": null, "state": ""}')  # what the inbox says, and is answered
+    said = await socket.receive_output(10)
+    if said["type"] == "websocket.send" and b'"problem"' in (said.get("text") or "").encode():
+        said = await socket.receive_output(10)
+    await closed(socket)
+    return "ok" if said["type"] == "websocket.send" else {4401: "in", 4403: "no", 4404: "none"}[said["code"]]
+
+
+OPEN = {"http": by_http, "websocket": by_socket}
+
+
+def as_scope(who: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in (dict(who) | {"host": "handrail.test"}).items()]
+
+
+async def closed(communicator: Any) -> None:
+    with suppress(asyncio.CancelledError):
+        await communicator.send_input({"type": communicator.scope["type"] + ".disconnect", "code": 1000})
+        await communicator.wait(10)
+
+
+@pytest.fixture(autouse=True)
+def no_connection_left() -> Iterator[None]:
+    yield
+    connections.close_all()
