@@ -195,7 +195,9 @@ def keep(
 def artifacts(request: HttpRequest, run_id: str) -> dict[str, Any]:
     """Each with the event that made it."""
     run = rules.get(request.actor, Run, run_id, "artifacts.view")
-    made = Event.objects.filter(run_id=run.pk, artifact__isnull=False).select_related("artifact__payload").order_by("seq")
+    made = (
+        Event.objects.filter(run_month=run.month, run_id=run.pk, artifact__isnull=False).select_related("artifact__payload").order_by("seq")
+    )
     return {"artifacts": [_artifact(event) for event in made.defer("body", "artifact__payload__content", "artifact__payload__rendition")]}
 
 

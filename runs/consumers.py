@@ -8,6 +8,7 @@ if nobody is signed in any more).
 import asyncio
 import logging
 import re
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
@@ -129,7 +130,10 @@ class RunSocket(_Socket):
 
 
 class RunPage(_Socket):
-    """`ws/pages/runs/<id>?after=`: what makes the run's page, drawn at `after`, the page as it is now, as HTML. Ends with the run."""
+    """`ws/pages/runs/<id>?after=`: what makes the run's page, drawn at `after`, the page as it is now, as HTML. Ends with the run.
+
+    `view` names another page of the run that is pushed to: see `presenting.PUSHES`.
+    """
 
     capability = "runs.view"
 
@@ -140,10 +144,15 @@ class RunPage(_Socket):
             async for batch in batches:
                 if batch.seqs and batch.seqs[-1] <= drawn:
                     continue  # it came while the page was being drawn
-                html, drawn = await in_thread(presenting.push)(run.pk, self.actor, drawn) if batch.seqs else ("", drawn)
+                html, drawn = await in_thread(self.push)(run.pk, self.actor, drawn) if batch.seqs else ("", drawn)
                 await self.send(html or STILL_HERE)
                 await asyncio.sleep(GAP)
         await self.close(1000)
+
+    @property
+    def push(self) -> Callable[..., tuple[str, int]]:
+        view = parse_qs(self.scope.get("query_string", b"").decode("latin-1")).get("view", [""])[-1]
+        return presenting.PUSHES.get(view, presenting.push)
 
     async def recheck(self) -> Actor:
         self.actor = await super().recheck()

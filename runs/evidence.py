@@ -192,7 +192,8 @@ def _signals(log: Log) -> Told:
         return state, (At(loose[0].seq), " led to nothing" if log.ended else " is not taken up yet")
     parts: list[Part] = []
     for line in sent:
-        parts += [", " if parts else "", At(line.seq), " led to ", At(settled[line.word("signal")].seq)]
+        end = settled[line.word("signal")]
+        parts += [", " if parts else "", At(line.seq), " was refused at " if end.type == "signal.refused" else " led to ", At(end.seq)]
     return PASS, tuple(part for part in parts if part != "")
 
 

@@ -157,7 +157,7 @@ def _sealed(run: Run, by: Actor, events: Sequence[Told], checked: Sequence[Data]
 
 def _senders(run: Run, by: Actor, events: Sequence[Told]) -> set[str | None]:
     senders = {_sender(by, told.id) for told in events}
-    return set(Event.objects.filter(run_id=run.pk, sender__in=senders).values_list("sender", flat=True))
+    return set(Event.objects.filter(run_month=run.month, run_id=run.pk, sender__in=senders).values_list("sender", flat=True))
 
 
 def _content(data: Data, text: Text) -> tuple[bytes | str, str, str]:
@@ -178,7 +178,11 @@ class _Stored:
 def _stored(held: Held, by: Actor, events: Sequence[Told]) -> dict[str, _Stored]:
     """Those of the batch that the log has, by sender. Two queries."""
     senders = {_sender(by, told.id) for told in events}
-    rows = list(Event.objects.filter(run_id=held.row.pk, sender__in=senders).values_list("sender", "seq", "body", "payloads"))
+    rows = list(
+        Event.objects.filter(run_month=held.row.month, run_id=held.row.pk, sender__in=senders).values_list(
+            "sender", "seq", "body", "payloads"
+        )
+    )
     kept = Payload.objects.select_related("key").in_bulk({UUID(pk) for row in rows for pk in row[3].values()}) if rows else {}
     return {sender: _Stored(seq, body, {role: kept[UUID(pk)] for role, pk in ids.items()}) for sender, seq, body, ids in rows}
 

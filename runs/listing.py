@@ -103,6 +103,15 @@ class Row:
     def age(self) -> timedelta:
         return clock.now() - self.run.created_at
 
+    @property
+    def stands(self) -> timedelta:
+        """How long it has been in its state."""
+        return clock.now() - self.run.state_since
+
+    @property
+    def dim(self) -> bool:
+        return self.run.state not in (State.WAITING.value, State.PARKED.value, State.STALLED.value)
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -395,8 +404,12 @@ def _hear(heard: Heard, kind: str, data: Mapping[str, Any], payloads: dict[str, 
         case "step.started":
             heard.step = data.get("plan_step") or heard.step
         case "run.failed":
-            heard.why = FAILED.get(data["reason"], data["reason"])
+            heard.why = _capital(FAILED.get(data["reason"], data["reason"]))
         case "run.parked":
             heard.why = PARKED.get(data["reason"], data["reason"])
         case "run.cancelled":
             heard.why = cancelled_words(data.get("done", 0), data.get("undone", 0), data.get("withdrawn", 0))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

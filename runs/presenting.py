@@ -3,7 +3,7 @@
 `fragments(run, actor)` draws all of them; `push(run_id, actor, after)` draws those that may differ for who has read up to `after`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -17,12 +17,11 @@ from access import rules
 from access.models import User
 from access.rules import Actor
 from access.templatetags.handrail import spell
-from artifacts import vault
 from runs import evidence, lifecycle, reading, timeline
 from runs.evidence import Answer
 from runs.models import Run
 from runs.story.people import amount
-from runs.story.shapes import Action, Effect, Made, Section, Story, Who
+from runs.story.shapes import Action, Effect, Made, Story, Who
 
 RELATED = ("agent", "owner", "title")
 # name → template; the id in the page is run-<name>
@@ -92,10 +91,12 @@ class View:
 
     @cached_property
     def deciders(self) -> list[User]:
-        """Who may decide on what the run waits for, by name."""
-        if self.story.now.waits_for != "decision":
+        """Who may give what the run waits for, by name."""
+        now = self.story.now
+        needs = {"decision": "approvals.decide", "outcome": "" if now.until else "runs.recover"}.get(now.waits_for)
+        if not needs:
             return []
-        return [person for person in rules.holders(self.run.workspace_id, "approvals.decide") if str(person.pk) not in self.own]
+        return [person for person in rules.holders(self.run.workspace_id, needs) if str(person.pk) not in self.own]
 
     @cached_property
     def steerers(self) -> list[str]:
@@ -105,7 +106,7 @@ class View:
     def deciders_told(self) -> str:
         """Riley Stone or Sam Okoro can decide."""
         names = [("You" if str(person.pk) == self.actor.id else person.name) for person in self.deciders]
-        return f"{_or(names)} can decide."
+        return f"{_or(names)} can {'decide' if self.story.now.waits_for == 'decision' else 'say what happened'}."
 
     @property
     def steerers_told(self) -> str:
@@ -161,7 +162,7 @@ class View:
         if now.waits_for == "decision" and self.may_decide:
             mail = self.waiting is not None and self.waiting.effect == "send"
             return Mine("Review the e-mail" if mail else "Review the action", now.action, True, now.until, now.since)
-        if now.waits_for == "outcome" and now.until is None and self.can("runs.recover") and self.actor.id not in self.own:
+        if now.waits_for == "outcome" and self.may_decide:
             return Mine("Say what happened", now.action)
         return Mine("Read what it asks for", now.action, primary=False) if now.waits_for == "decision" else None
 
@@ -311,6 +312,20 @@ def push(run_id: UUID | str, actor: Actor, after: int) -> tuple[str, int]:
     names = [name for name in FRAGMENTS if name != "timeline" and (name != "cancel" or seen.can("runs.steer"))]
     parts = [out_of_band(f"run-{name}", draw(name, seen)) for name in names]
     return "\n".join([*parts, *_timeline(seen, after)]), run.seq
+
+
+def push_head(run_id: UUID | str, actor: Actor, after: int) -> tuple[str, int]:
+    """(HTML, seq) for the page of the raw log: only how far the log goes. The page fetches the rows that its filters let through."""
+    run = rules.get(actor, Run, run_id, "runs.events")
+    if run.seq <= after:
+        return "", run.seq
+    ended = " data-live-end" if run.ended_at is not None else ""
+    head = f'<span id="event-head" data-seq="{run.seq}" data-head="{run.seq}"{ended} hidden></span>'
+    return out_of_band("event-head", head), run.seq
+
+
+# what a page's socket sends, by the `view` of its address
+PUSHES: Mapping[str, Callable[[UUID | str, Actor, int], tuple[str, int]]] = {"": push, "events": push_head}
 
 
 def _timeline(seen: View, after: int) -> Iterable[str]:

@@ -18,7 +18,7 @@ from runs.evidence import Answer
 from runs.models import Event, Run
 from runs.presenting import name_of, names_in
 from runs.story.draft import sentence
-from runs.story.shapes import Part, Rich, Text
+from runs.story.shapes import Part, Rich, Text, Who
 from runs.story.wire import Line, read
 from runs.verification import Broken, Whole, verify
 from runs.vocabulary import TYPES
@@ -182,9 +182,10 @@ def _row(line: Line, names: Mapping[str, str], run: Run) -> Row:
 
 def _summary(line: Line) -> Iterator[Part]:
     """The event's sentence without its actor, who has a column of their own, and the text that says most."""
-    words = "".join(part for part in sentence(line) if isinstance(part, str)).strip(" :")
+    told = sentence(line)
+    words = "".join(part for part in told if isinstance(part, str)).strip(" :")
     said = next((line.texts[role] for role in TELLING if role in line.texts), None)
-    yield words[:1].upper() + words[1:]
+    yield words[:1].upper() + words[1:] if isinstance(told[0], Who) else words
     if said is not None:
         yield from (": ", said)
 

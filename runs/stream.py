@@ -5,6 +5,7 @@ A line on the wire: `{"seq": 7, "hash": "…", "body": {…}, "texts": {"title":
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -35,10 +36,11 @@ class Page:
 
 def read(run_id: UUID, *, after: int = 0, limit: int = MAX_PAGE, types: Iterable[str] = ()) -> Page:
     """Events with seq > `after`, oldest first, at most `limit`. CursorAhead names the head if `after` is past it. Three queries at most."""
-    head, state = head_of(run_id)
+    month, head, state = _head(run_id)
     if after > head:
         raise CursorAhead(f"The log ends at {head}; the cursor was {after}.", head=head)
-    rows = Event.objects.filter(run_id=run_id, seq__gt=after, seq__lte=head).order_by("seq")
+    # the month too, for the key begins with it: without it the whole table is read
+    rows = Event.objects.filter(run_month=month, run_id=run_id, seq__gt=after, seq__lte=head).order_by("seq")
     if types := list(types):
         rows = rows.filter(type__in=types)
     found = list(rows.values_list("seq", "hash", "body", "payloads")[: max(1, min(limit, MAX_PAGE))])
@@ -47,7 +49,11 @@ def read(run_id: UUID, *, after: int = 0, limit: int = MAX_PAGE, types: Iterable
 
 def head_of(run_id: UUID) -> tuple[int, str]:
     """The last sequence number and the state."""
-    row = Run.objects.filter(pk=run_id).values_list("seq", "state").first()
+    return _head(run_id)[1:]
+
+
+def _head(run_id: UUID) -> tuple[date, int, str]:
+    row = Run.objects.filter(pk=run_id).values_list("month", "seq", "state").first()
     if row is None:
         raise NotFound
     return row

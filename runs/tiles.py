@@ -31,7 +31,7 @@ class Bar:
     x: int
     y: float
     height: float
-    today: bool
+    today: bool  # today, and something failed
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,11 @@ def _failures(runs: QuerySet[Run]) -> list[int]:
 
 def _bars(days: list[int]) -> tuple[tuple[Bar, ...], str]:
     most = max(max(days), 1)
-    heights = [max(round(HEIGHT * number / most, 1), 1.5) for number in days]
-    bars = tuple(Bar(STEP * index, round(HEIGHT - height, 1), height, index == DAYS - 1) for index, height in enumerate(heights))
-    return bars, f"Failures a day, last seven days: {', '.join(map(str, days))}"
+    bars = []
+    for index, number in enumerate(days):
+        height = max(round(HEIGHT * number / most, 1), 1.5)
+        bars.append(Bar(STEP * index, round(HEIGHT - height, 1), height, today=index == DAYS - 1 and number > 0))
+    return tuple(bars), f"Failures a day, last seven days: {', '.join(map(str, days))}"
 
 
 Timing = tuple[float | None, float | None, list[float]]
@@ -162,12 +164,15 @@ def _path(days: list[float]) -> str:
     if len(days) < 2:
         return ""
     low, high = min(days), max(days)
-    spread = (high - low) or 1
-    points = [
-        f"{1 + round((WIDTH - 2) * index / (len(days) - 1))} {round(4 + (HEIGHT - 8) * (high - value) / spread, 1)}"
-        for index, value in enumerate(days)
-    ]
-    return "M" + " ".join(points)
+    return "M" + " ".join(f"{_x(index, len(days))} {_y(value, low, high)}" for index, value in enumerate(days))
+
+
+def _x(index: int, count: int) -> int:
+    return 1 + round((WIDTH - 2) * index / (count - 1))
+
+
+def _y(value: float, low: float, high: float) -> float:
+    return round(4 + (HEIGHT - 8) * (high - value) / (high - low), 1) if high > low else HEIGHT / 2
 
 
 def _line_told(days: list[float]) -> str:

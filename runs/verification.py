@@ -31,7 +31,11 @@ class Broken:
 def verify(run: Run, *, payloads: bool = True) -> Whole | Broken:
     """Walk the whole log once. `payloads=False` checks the chain alone, without opening the vault."""
     prev, expected, erased = bytes(32), 1, 0
-    rows = Event.objects.filter(run_id=run.pk).order_by("seq").values_list("seq", "type", "body", "prev_hash", "hash", "payloads")
+    rows = (
+        Event.objects.filter(run_month=run.month, run_id=run.pk)
+        .order_by("seq")
+        .values_list("seq", "type", "body", "prev_hash", "hash", "payloads")
+    )
     for seq, kind, body, prev_hash, digest, ids in rows.iterator(chunk_size=1000):
         if seq != expected:
             return Broken(expected, f"#{expected} is missing: the log goes on at #{seq}.")

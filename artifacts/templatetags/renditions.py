@@ -22,7 +22,7 @@ def rendition(text: str | None) -> SafeString:
 @register.filter
 def quote(text: str | None, length: int = 140) -> SafeString:
     """The beginning of a rendition on one line, in quotation marks; an ellipsis if there is more."""
-    shown = list(_shortened(segments((text or "")[: length * LOOKED_AT + 400]), length))
+    shown = list(_shortened(segments((text or "").strip()[: length * LOOKED_AT + 400]), length))
     return mark_safe(f"“{_drawn(shown)}”") if shown else mark_safe("")  # noqa: S308  each part was escaped
 
 

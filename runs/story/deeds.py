@@ -146,9 +146,7 @@ def decided(draft: Draft, line: Line) -> None:
     draft.deciders[line.word("action")] = (line.who, " at ", At(line.seq))
     digest = line.word("digest")
     same = draft.actions.get(line.word("action"))
-    below: tuple[Rich, ...] = (
-        (("Digest ", Code(f"{digest[:4]} {digest[4:8]} {digest[8:12]}"), f", {line.word('verdict')}"),) if digest else ()
-    )
+    below: tuple[Rich, ...] = (("Digest ", Code(f"{digest[:4]} {digest[4:8]} {digest[8:12]}"), "."),) if digest else ()
     if same and same.digest != digest:
         below = (("This is not the digest that was proposed.",),)
     draft.add(

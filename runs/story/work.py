@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from artifacts.rendition import WORDS
 from runs.story.course import count
 from runs.story.draft import Draft, tells
 from runs.story.shapes import At, Changed, Code, File, Item, Label, Made, Part, Quote, Rich, Tag, Text, Took, Tool, Try
@@ -190,14 +191,8 @@ def _model_title(line: Line) -> Rich:
 def _model_line(line: Line, tokens: int) -> Rich:
     cut = ", cut off at its limit" if line.word("finish") == "length" else ""
     spent = f", {tokens:,} tokens" if tokens else ""
-    parts: Rich = (
-        Code(line.word("model")),
-        ", prompt version ",
-        Code(line.word("prompt_version")),
-        f"{spent}{cut}, ",
-        Took(line.count("ms")),
-    )
-    return parts
+    took: Rich = (", ", Took(line.count("ms"))) if line.count("ms") >= 50 else ()
+    return (Code(line.word("model")), ", prompt version ", Code(line.word("prompt_version")), f"{spent}{cut}", *took)
 
 
 @tells("model.switched")
@@ -232,18 +227,28 @@ def _artifact_lines(line: Line, made: Made) -> Iterator[Rich]:
     content = line.text("content")
     if made.label in SENSITIVE:
         yield Label(made.label), hidden_words(content)
-    if content and not content.erased and content.text.strip() and made.media_type.startswith("text/"):
-        yield (Quote(content),)
+    if content and not content.erased and content.text.strip() and made.media_type.startswith("text/plain"):
+        yield (Quote(_body_of(content) if made.outside else content),)
     elif content and content.erased:
         yield (content,)
 
 
+def _body_of(message: Text) -> Text:
+    """A message's text without the headers it begins with."""
+    headers, _, body = message.text.partition("\n\n")
+    return replace(message, text=body) if body.strip() and headers.startswith("From:") else message
+
+
 def hidden_words(text: Text | None) -> str:
-    """What the rendition hides, counted: “1 IBAN, 2 card numbers hidden”."""
+    """What the rendition hides, counted: “1 IBAN and 2 card numbers hidden”."""
     if text is None or not text.hidden:
         return ""
-    kinds = ", ".join(f"{number} {spoken(kind).lower() if not kind.isupper() else kind}" for kind, number in text.hidden.items())
-    return f" {kinds} hidden"
+    kinds = [f"{number} {WORDS.get(kind, kind)}{_plural(WORDS.get(kind, kind), number)}" for kind, number in text.hidden.items()]
+    return f" {' and '.join([', '.join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)} hidden"
+
+
+def _plural(word: str, number: int) -> str:
+    return "" if number == 1 or word == "content" else "es" if word.endswith("s") else "s"
 
 
 @tells("milestone.reached")

@@ -11,7 +11,12 @@
     if (event.target.closest("[data-newest]")) newest();
     if (event.target.closest("[data-news]")) fetchNew(true);
   });
-  addEventListener("DOMContentLoaded", () => document.querySelector("[data-row][aria-selected]")?.scrollIntoView({ block: "nearest" }));
+  addEventListener("DOMContentLoaded", () => wide() && document.querySelector("[data-row][aria-selected]")?.scrollIntoView({ block: "nearest" }));
+
+  // the panel stands beside the log; on a narrow screen it is below it, and nothing scrolls by itself
+  function wide() {
+    return matchMedia("(min-width: 75.0625rem)").matches;
+  }
 
   // the row of the event that the panel shows
   function mark() {
@@ -24,7 +29,7 @@
       const link = row.querySelector("[data-item]");
       if (open) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
-      if (open && matchMedia("(min-width: 75.0625rem)").matches) row.scrollIntoView({ block: "nearest" });
+      if (open && wide()) row.scrollIntoView({ block: "nearest" });
     }
   }
 

@@ -45,7 +45,7 @@ def play(cast: Cast, told: Log, *, ref: str = "RN-7Q4K", owner: User | None = No
     with pytest.MonkeyPatch.context() as patch, transaction.atomic():
         patch.setattr(clock, "now", lambda: lines.START + moved)
         titled = vault.keep(cast.workspace.pk, title or _title(told), label="internal")
-        held = log.create(_run(cast, owner, titled, ref, fields))
+        held = log.create(_run(cast, owner, titled, ref, {"created_at": clock.now(), **fields}))
         Lease.objects.create(run=held.row)
         for line in told.lines:
             at = moment(line["body"]["at"])

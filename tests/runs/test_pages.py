@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -319,12 +319,16 @@ def listed(html: str) -> list[str]:
 def some(cast: Cast) -> dict[str, Run]:
     failed = lines.begun()
     failed.add("run.failed", {"reason": "error"})
+
+    def ago(hours: int) -> datetime:
+        return clock.now() - timedelta(hours=hours)
+
     return {
-        "done": play(cast, lines.finished(), ref="RN-D0NE", title="Renewal reminder"),
-        "failed": play(cast, failed, ref="RN-FA1D", title="Invoice run"),
-        "waiting": play(cast, lines.proposed(), ref="RN-WA1T", title="Ticket ZN-4821"),
+        "done": play(cast, lines.finished(), ref="RN-D0NE", title="Renewal reminder", created_at=ago(9)),
+        "failed": play(cast, failed, ref="RN-FA1D", title="Invoice run", created_at=ago(3)),
+        "waiting": play(cast, lines.proposed(), ref="RN-WA1T", title="Ticket ZN-4821", created_at=ago(5)),
         "running": play(cast, lines.drafted(), ref="RN-RVN1", title="Ticket ZN-4840", owner=cast.otto, tokens=300_000),
-        "cancelled": play(cast, lines.cancelled(), ref="RN-CA7C", title="Address change"),
+        "cancelled": play(cast, lines.cancelled(), ref="RN-CA7C", title="Address change", created_at=ago(1)),
     }
 
 
