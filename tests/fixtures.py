@@ -20,22 +20,29 @@ from tests.stack import Stack
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
-DATABASE_MARKS = {"sqlite": "sqlite_only", "postgres": "postgres_only"}
+DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "server", "new_stack"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark by directory, and leave out what is about the other database: not skipped, since nothing is missing."""
+    """Mark by directory, and leave out what is not about this database: not skipped, since nothing is missing."""
     for item in items:
         place = item.path.relative_to(config.rootpath).parts
         for mark in ("browser", "acceptance"):
             if mark in place[:-1]:
                 item.add_marker(mark)
-    other = DATABASE_MARKS["postgres" if os.environ.get("HANDRAIL_TEST_DB", "sqlite") == "sqlite" else "sqlite"]
-    left_out = [item for item in items if item.get_closest_marker(other)]
+    left_out = {item for item in items if not _belongs_to(os.environ.get("HANDRAIL_TEST_DB", "sqlite"), item)}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def _belongs_to(database: str, item: pytest.Item) -> bool:
+    """SQLite, which is the default, has every test. PostgreSQL has those that use a database; the others would only do the same again."""
+    if database == "sqlite":
+        return item.get_closest_marker("postgres_only") is None
+    uses = any(map(item.get_closest_marker, ("django_db", "acceptance", "both_databases"))) or DATABASE_FIXTURES & set(item.fixturenames)
+    return bool(uses) and item.get_closest_marker("sqlite_only") is None
 
 
 _empty_the_tables = TransactionTestCase._fixture_teardown
