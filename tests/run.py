@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from config.supervisor import LIFELINE
 from tests import chromium, postgres
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,7 +74,8 @@ def _run(phase: Phase, databases: dict[str, str], words: list[str]) -> Result:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-m", phase.marks, f"--junitxml={report}", "-o", "junit_family=xunit2"]
+        tied = [sys.executable, "-S", "-E", LIFELINE, str(os.getpid())]  # ends with this process, however that ends
+        command = [*tied, sys.executable, "-m", "pytest", "-q", "-m", phase.marks, f"--junitxml={report}", "-o", "junit_family=xunit2"]
         # sets in one order: the processes of pytest-xdist have to name their tests alike
         env = os.environ | {"HANDRAIL_TEST_DB": phase.database, "PYTHONHASHSEED": "0"}
         parallel = ["-n", str(phase.processes), "--dist", "loadfile"]
