@@ -26,7 +26,7 @@ LINE_MAX = 8192
 class Part:
     """One process. `grace` is how many seconds it has to end by itself; a part of a lower `rank` stops after those of a higher one.
 
-    Lines of its output that match `hide` are not shown.
+    Lines of its output that match `hide` are not shown. One that runs `once` is done when it ends well.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Part:
     grace: float = 5.0
     rank: int = 1
     hide: str = r"(?!)"  # nothing
+    once: bool = False
 
 
 @dataclass
@@ -115,6 +116,9 @@ class Supervisor:
         now = time.monotonic()
         for running in self.parts.values():
             if running.process is not None and running.process.poll() is not None:
+                if running.part.once and running.process.returncode == 0:
+                    self._put_away(running)
+                    continue
                 if now - running.started > STEADY:
                     running.failures = 0
                 wait = BACK_OFF[min(running.failures, len(BACK_OFF) - 1)]

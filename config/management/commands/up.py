@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from argparse import ArgumentParser
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,19 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--with", dest="extras", action="append", default=[], metavar="NAME=COMMAND", help="one more process")
+        parser.add_argument("--once", action="append", default=[], metavar="NAME=COMMAND", help="one more process, which ends by itself")
         parser.add_argument("--without", action="append", default=[], metavar="NAME", choices=("web", "worker", "beat"))
         parser.add_argument("--first", action="append", default=[], metavar="COMMAND", help="a manage.py command to run before, in order")
         parser.epilog = "In COMMAND of --with, {data} stands for DATA_DIR and {port+1} … {port+9} for the ports after PORT."
 
-    def handle(self, *, extras: list[str], without: list[str], first: list[str], **_: Any) -> None:
+    def handle(self, *, extras: list[str], once: list[str], without: list[str], first: list[str], **_: Any) -> None:
         data = datadir.claim(settings.DATA_DIR)
         lock = datadir.lock(data)
         door = listen(settings.HOST, settings.PORT)
-        additional = others(extras, lock, _Blanks(data, door.getsockname()[1]))
+        fill = _Blanks(data, door.getsockname()[1])
+        additional = others(extras, lock, fill)
         chosen = [part for part in parts(door, lock) if part.name not in without]
+        chosen += [replace(part, once=True) for part in others(once, lock, fill)]
 
         supervisor = Supervisor(data / "up.json")
         try:
@@ -138,10 +142,10 @@ def parts(door: socket.socket, lock: int) -> list[Part]:
 
 
 def others(extras: list[str], lock: int, fill: "_Blanks") -> list[Part]:
-    """What `--with` names. `python` in front means the Python that runs Handrail."""
+    """What `--with` and `--once` name. `python` in front means the Python that runs Handrail."""
     named = [extra.partition("=") for extra in extras]
     if odd := next((name or command for name, _, command in named if not (name and command)), None):
-        raise OddSetting(f"--with expects NAME=COMMAND, not {odd!r}.")
+        raise OddSetting(f"--with and --once expect NAME=COMMAND, not {odd!r}.")
     commands = {name: re.sub(r"^python3? ", lambda _: f"{shlex.quote(PYTHON)} ", fill(command)) for name, _, command in named}
     fill.check_ports()
     return [Part(name, shlex.split(command), keep=(lock,)) for name, command in commands.items()]
