@@ -31,7 +31,7 @@ from runs.models import Run
 from runs.stream import Page
 
 POLL = 5.0  # seconds between looks at the log without a wake-up
-RECHECK = 30.0  # seconds after which a viewer's rights are looked up again, whatever happened
+RECHECK = 20.0  # seconds after which a viewer's rights are looked up again, whatever happened; withdrawn ones end within 30
 HEARTBEAT = 15.0  # seconds of silence after which a follower gets an empty batch
 KEPT = 1000  # events that wait for one viewer; beyond that it reads the log itself
 LINGER = 10.0  # seconds the hub stays up after its last viewer
@@ -304,15 +304,15 @@ def hub() -> Hub:
 async def follow(run_id: UUID, *, after: int, actor: Actor, recheck: Recheck) -> AsyncIterator[Batch]:
     """Every event with seq > `after`, in order, none twice, as it comes; returns when the run has ended and all was given.
 
-    An empty batch at once if there is nothing new yet, and after HEARTBEAT seconds of silence. CursorAhead if `after` is past the head.
-    `recheck` gives the actor as it is now, or raises a Refusal, which ends this; it is awaited when a wake found the actor's rights
-    changed, and every RECHECK seconds.
+    An empty batch at once if there is nothing new yet, and after at most HEARTBEAT seconds of silence. `recheck` gives the actor as it
+    is now, or raises a Refusal, which ends this; it is awaited when a wake found the actor's rights changed, and every RECHECK seconds.
+    CursorAhead if `after` is past the head.
     """
     with hub().watch(run_id, actor) as feed:
         cursor, checked = after, time.monotonic()
         batch = await _from_log(run_id, cursor)
         while True:
-            if feed.doubtful or time.monotonic() - checked > RECHECK:
+            if feed.doubtful or time.monotonic() - checked >= RECHECK:
                 feed.doubtful, checked = False, time.monotonic()
                 feed.standing = (await recheck()).standing
             if batch.seqs or not batch.ended:
@@ -320,11 +320,12 @@ async def follow(run_id: UUID, *, after: int, actor: Actor, recheck: Recheck) ->
             cursor = batch.seqs[-1] if batch.seqs else cursor
             if batch.ended and cursor >= batch.head:
                 return
-            batch = await _next(run_id, feed, cursor, unread=cursor < batch.head)
+            patience = min(HEARTBEAT, checked + RECHECK - time.monotonic())
+            batch = await _next(run_id, feed, cursor, unread=cursor < batch.head, patience=patience)
 
 
-async def _next(run_id: UUID, feed: Feed, cursor: int, *, unread: bool) -> Batch:
-    """What follows the cursor, from the hub if it has that, else from the log. Empty after HEARTBEAT seconds of silence."""
+async def _next(run_id: UUID, feed: Feed, cursor: int, *, unread: bool, patience: float) -> Batch:
+    """What follows the cursor, from the hub if it has that, else from the log. Empty after so many seconds of silence."""
     while True:
         batch = feed.take(cursor)
         if batch is not None:
@@ -334,7 +335,7 @@ async def _next(run_id: UUID, feed: Feed, cursor: int, *, unread: bool) -> Batch
             batch = await _from_log(run_id, cursor)
             if batch.seqs or batch.ended:
                 return batch
-        elif not await feed.wait(HEARTBEAT):
+        elif not await feed.wait(patience):
             return Batch([], [], cursor, False)
 
 
