@@ -8,11 +8,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 from billiard import current_process
 from celery import Celery
+from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_process_init
 
 from config import env, lifeline
 
+# it advises to cancel tasks when the broker goes away; ours are held by a lease in the database and go on
+warnings.simplefilter("ignore", CPendingDeprecationWarning)
 if env.flag("HANDRAIL_DEMO"):
     warnings.simplefilter("ignore", SecurityWarning)  # a newcomer in a container is root; everybody else is told
 
