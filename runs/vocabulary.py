@@ -200,7 +200,7 @@ class ReportPublished(Data, type="report.published", by=(AGENT, ENGINE), says="R
 class ArtifactCreated(Data, type="artifact.created", by=(AGENT, ENGINE), says="{name}, version {version}", roles=r"content"):
     artifact: UUID
     name: FileName
-    version: Annotated[int, Field(ge=1)]
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)]  # as the column
     label: Label
     media_type: MediaType
     size: Count
