@@ -8,6 +8,7 @@ from typing import Any
 
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Model
 
 TABLES: list[type[Model]] = []
@@ -26,7 +27,8 @@ def install(using: str = DEFAULT_DB_ALIAS, **_: Any) -> None:
     with connection.cursor() as cursor:
         for model in TABLES:
             if model._meta.db_table in there:
-                for statement in _statements(connection.vendor, model):
+                table = model._meta.db_table
+                for statement in _sqlite(cursor, table) if connection.vendor == "sqlite" else _postgresql(table):
                     cursor.execute(statement)
 
 
@@ -59,14 +61,9 @@ def _names(vendor: str, model: type[Model]) -> list[str]:
     return [f"{table}_no_{verb}" for verb in verbs]
 
 
-def _statements(vendor: str, model: type[Model]) -> list[str]:
-    table = model._meta.db_table
-    return _sqlite(table, model) if vendor == "sqlite" else _postgresql(table)
-
-
-def _sqlite(table: str, model: type[Model]) -> list[str]:
+def _sqlite(cursor: CursorWrapper, table: str) -> list[str]:
     refuse = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-    same = " AND ".join(f"{column} = NEW.{column}" for column in (f.column for f in model._meta.pk_fields))
+    taken = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only and has such a row already'); END"
     return [
         f"DROP TRIGGER IF EXISTS {table}_no_update",
         f"DROP TRIGGER IF EXISTS {table}_no_delete",
@@ -74,8 +71,25 @@ def _sqlite(table: str, model: type[Model]) -> list[str]:
         f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} {refuse}",
         f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} {refuse}",
         # INSERT OR REPLACE deletes without firing the delete trigger unless recursive_triggers is on; this one fires on any connection
-        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE {same}) {refuse}",
+        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN {' OR '.join(_clashes(cursor, table))} {taken}",
     ]
+
+
+def _clashes(cursor: CursorWrapper, table: str) -> list[str]:
+    """What makes OR REPLACE delete a row that is there: its rowid in the new one, or what a unique index says is its own."""
+    cursor.execute("SELECT name FROM pragma_table_info(%s)", [table])
+    new = ", ".join(f'NEW."{column}" AS "{column}"' for (column,) in cursor.fetchall())
+    cursor.execute(
+        'SELECT i.name, m.sql FROM pragma_index_list(%s) AS i LEFT JOIN sqlite_master AS m ON m.name = i.name WHERE i."unique"', [table]
+    )
+    found = ["rowid = NEW.rowid"]
+    for index, sql in cursor.fetchall():
+        cursor.execute("SELECT name FROM pragma_index_info(%s)", [index])
+        same = [f'"{column}" = NEW."{column}"' for (column,) in cursor.fetchall()]
+        if condition := (sql or "").partition(") WHERE ")[2]:  # a partial index: true of the old and the new
+            same += [f"({condition})", f"EXISTS (SELECT 1 FROM (SELECT {new}) WHERE {condition})"]  # noqa: S608  names of the schema
+        found.append(" AND ".join(same))
+    return [f"EXISTS (SELECT 1 FROM {table} WHERE {clash})" for clash in found]  # noqa: S608  names of the schema
 
 
 def _postgresql(table: str) -> list[str]:
