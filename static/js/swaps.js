@@ -68,6 +68,7 @@
   // the same thing, else its replacement's heading: the focus is never lost to the top of the page
   function refocus(was) {
     if (!was || was.active.isConnected) return;
+    if (document.activeElement && document.activeElement !== document.body) return; // the answer asked for it meanwhile
     const home = document.getElementById(was.home) ?? document.getElementById("main");
     const same = (was.id && document.getElementById(was.id)) || (was.name && home?.querySelector(`[name="${CSS.escape(was.name)}"]`));
     (same || home?.querySelector("[data-focus], [tabindex='-1']") || home)?.focus({ preventScroll: true });
