@@ -158,8 +158,7 @@ def _repeated(made: list[Line]) -> Line | None:
 
 
 def _failures(log: Log) -> Told:
-    failed = log.of(*FAILURES, "tool.ended")
-    failed = [line for line in failed if line.type != "tool.ended" or line.word("outcome") == "error"]
+    failed = _failed(log)
     if not failed:
         return (PASS, ("Nothing has failed",)) if log.ended else (NOT_YET, ("Nothing has failed so far",))
     bare = [line for line in failed if not _covered(log, line)]
@@ -169,6 +168,13 @@ def _failures(log: Log) -> Told:
     if log.ended or log.lines[-1].type in ("run.parked", "run.stalled"):
         return FAIL, (At(bare[0].seq), " failed, and what was done before it is in no checkpoint")
     return NOT_YET, (At(bare[0].seq), " failed; no checkpoint after it so far")
+
+
+def _failed(log: Log) -> list[Line]:
+    """What failed. A tool that failed within a step is told again as the step's failure, and counts once."""
+    steps = {line.word("step") for line in log.of("step.failed")}
+    tools = [line for line in log.of("tool.ended") if line.word("outcome") == "error" and line.word("step") not in steps]
+    return sorted([*log.of(*FAILURES), *tools], key=lambda line: line.seq)
 
 
 def _covered(log: Log, failure: Line) -> bool:

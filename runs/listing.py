@@ -352,7 +352,9 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
             on = run.waiting.get("on", "")
             return WAITS.get(on, "Something"), on in PEOPLE
         case State.QUEUED | State.RUNNING:
-            return (f"{heard.step_title}, step {heard.step} of {heard.steps}" if heard.step_title else "Starting"), False
+            return (
+                f"{heard.step_title}, step {heard.step} of {heard.steps}" if heard.step_title else "At work" if heard.steps else "Starting"
+            ), False
         case State.PARKED | State.STALLED:
             return "An operator" + (f": {heard.why}" if heard.why else ""), True
         case State.CANCELLING:

@@ -136,8 +136,8 @@ def _page(
     request: HttpRequest, upload: Upload | None, *, error: Refusal | None = None, typed: dict[str, Any] | None = None
 ) -> HttpResponse:
     agents, infos = _agents(request.actor), _workflows()
-    agent = upload.agent if upload else next(iter(agents), None)
     info = next((each for each in infos if upload and each.name == upload.workflow), next(iter(infos), None))
+    agent = upload.agent if upload else _usual_agent(agents, info)
     context: dict[str, Any] = {
         "agents": agents,
         "agent": agent,
@@ -154,6 +154,12 @@ def _page(
         "room": "runs",
     }
     return render(request, "runs/start.html", context, status=error.status if error else 200)
+
+
+def _usual_agent(agents: list[Agent], info: WorkflowInfo | None) -> Agent | None:
+    """The agent that is offered first: the one that is called as the workflow is."""
+    named = (agent for agent in agents if info and agent.name == info.name)
+    return next(named, next(iter(agents), None))
 
 
 def _path(actor: Actor, info: WorkflowInfo, agent: Agent) -> list[dict[str, str]]:

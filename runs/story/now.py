@@ -34,7 +34,8 @@ def _running(draft: Draft) -> Now:
     number, title = draft.here.number, title_of(draft, draft.here.number)
     doing: tuple[Rich, ...] = ((*draft.doing, "."),) if draft.doing else ()
     if title:
-        return Now("running", (f"Step {number} of {len(draft.plan)}: ", title), doing, draft.since)
+        between = "After step" if draft.here.ended else "Step"
+        return Now("running", (f"{between} {number} of {len(draft.plan)}: ", title), doing, draft.since)
     if not draft.plan_seq:
         return Now("running", ("No plan yet.",), (("The agent records its plan before it may use a tool.",),), draft.since)
     return Now("running", ("The agent is working.",), doing, draft.since)
@@ -109,4 +110,7 @@ def _cancelled(draft: Draft) -> Now:
 
 
 def _detail(text: Text | None) -> Rich:
-    return (text,) if text else ()
+    """Somebody's words as a sentence among others."""
+    if text is None:
+        return ()
+    return (text,) if text.text.rstrip().endswith((".", "!", "?")) else (text, ".")

@@ -71,6 +71,8 @@ def plan_of(draft: Draft) -> Plan | None:
 
 def effects_of(draft: Draft) -> tuple[Effect, ...]:
     """What was done outside, then what waits to be done or is under way."""
+    if draft.ended_at is not None:
+        return tuple(draft.effects.values())
     done = {effect.action for effect in draft.effects.values()}
     return tuple(draft.effects.values()) + tuple(
         Effect(action.seq, action.tool, "", action.subject, PENDING[action.state], False, action=action.id, effect=action.effect)
