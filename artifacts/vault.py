@@ -119,6 +119,11 @@ def shown(ids: Iterable[UUID]) -> dict[UUID, Shown]:
     return {row[0]: Shown(row[0], row[1] or "", *row[2:7], erased_by=row[7] or "") for row in rows}
 
 
+def sizes(ids: Iterable[UUID]) -> dict[UUID, int]:
+    """How many bytes each payload has, by id. One query."""
+    return dict(Payload.objects.filter(pk__in=set(ids)).values_list("id", "size"))
+
+
 def erase(payload: Payload, *, by: User) -> None:
     """Destroy salt, key, bytes and rendition. The log keeps its numbering and hashes."""
     gone = {"wrapped": None, "content": None, "rendition": None, "findings": {}, "erased_at": clock.now(), "erased_by": by}

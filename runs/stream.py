@@ -3,7 +3,7 @@
 A line on the wire: `{"seq": 7, "hash": "…", "body": {…}, "texts": {"title": {"text": "…", "label": "internal"}}}`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -18,6 +18,8 @@ from runs.lifecycle import ended
 from runs.models import Event, Run
 
 MAX_PAGE = 1000
+MAX_TEXT = 2 * 1024 * 1024  # bytes of texts after which a page ends early: a thousand long notes are not read into memory at once
+LONGEST, LEAST = 64 * 1024, 200  # what one text may take of that: renditions have an end, and each has its wrapping
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Page:
 
 
 def read(run_id: UUID, *, after: int = 0, limit: int = MAX_PAGE, types: Iterable[str] = ()) -> Page:
-    """Events with seq > `after`, oldest first, at most `limit`. CursorAhead names the head if `after` is past it. Three queries at most."""
+    """Events with seq > `after`, oldest first, at most `limit`, fewer if they are long. CursorAhead names the head."""
     month, head, state = _head(run_id)
     if after > head:
         raise CursorAhead(f"The log ends at {head}; the cursor was {after}.", head=head)
@@ -44,6 +46,7 @@ def read(run_id: UUID, *, after: int = 0, limit: int = MAX_PAGE, types: Iterable
     if types := list(types):
         rows = rows.filter(type__in=types)
     found = list(rows.values_list("seq", "hash", "body", "payloads")[: max(1, min(limit, MAX_PAGE))])
+    found = _fitting(found)
     return Page(_lines(found), [row[0] for row in found], head, ended(state))
 
 
@@ -59,19 +62,37 @@ def _head(run_id: UUID) -> tuple[date, int, str]:
     return row
 
 
-def _lines(found: list[tuple[int, bytes, str, dict[str, str]]]) -> list[bytes]:
+Row = tuple[int, bytes, str, dict[str, str]]  # seq, hash, body, payload ids by role
+
+
+def _fitting(found: list[Row]) -> list[Row]:
+    """As many of them as fit on a page; at least one."""
+    found = _up_to(found, MAX_TEXT // LEAST, lambda row: len(row[3]))
+    ids = [UUID(pk) for row in found for pk in row[3].values()]
+    if len(ids) * LONGEST <= MAX_TEXT:
+        return found
+    taken = {str(pk): min(size, LONGEST) + LEAST for pk, size in vault.sizes(ids).items()}
+    return _up_to(found, MAX_TEXT, lambda row: sum(taken[pk] for pk in row[3].values()))
+
+
+def _up_to(found: list[Row], most: int, taken: Callable[[Row], int]) -> list[Row]:
+    total = 0
+    for place, row in enumerate(found):
+        total += taken(row)
+        if total > most and place:
+            return found[:place]
+    return found
+
+
+def _lines(found: list[Row]) -> list[bytes]:
     texts = vault.shown(UUID(pk) for row in found for pk in row[3].values())
-    return [
-        orjson.dumps(
-            {
-                "seq": seq,
-                "hash": bytes(digest).hex(),
-                "body": orjson.Fragment(body),
-                "texts": {role: as_json(texts[UUID(pk)]) for role, pk in payloads.items()},
-            }
-        )
-        for seq, digest, body, payloads in found
-    ]
+    return [_line(row, texts) for row in found]
+
+
+def _line(row: Row, texts: dict[UUID, vault.Shown]) -> bytes:
+    seq, digest, body, payloads = row
+    told = {role: as_json(texts[UUID(pk)]) for role, pk in payloads.items()}
+    return orjson.dumps({"seq": seq, "hash": bytes(digest).hex(), "body": orjson.Fragment(body), "texts": told})
 
 
 def as_json(shown: vault.Shown) -> dict[str, Any]:

@@ -223,6 +223,22 @@ def test_a_cursor_that_is_none_is_refused(agent, start, query):
     assert answer.status_code == 422 and answer.headers["content-type"] == "application/problem+json"
 
 
+def test_long_texts_come_on_more_pages_and_none_is_lost(agent, start):
+    run = start()
+    for n in range(6):
+        batch = [{"id": f"{n}-{i}", "type": "note.posted", "texts": {"note": f"{n}-{i} " + "long " * 12_000}} for i in range(16)]
+        assert post(agent, run, batch).status_code == 201
+    plans = [{"id": f"p{n}", "type": "plan.set", "data": {"version": 1, "steps": 99}} for n in range(30)]
+    steps = {f"step_{n}": f"Step {n}" for n in range(1, 100)}
+    post(agent, run, [plan | {"texts": steps} for plan in plans])
+    seqs, page = [], read(agent, run)
+    assert len(page["events"]) < 98
+    while page["events"]:
+        seqs += [line["seq"] for line in page["events"]]
+        page = read(agent, run, after=page["cursor"])
+    assert seqs == list(range(1, 2 + 96 + 30 + 1))
+
+
 def test_a_cursor_past_the_head_is_told_the_head(agent, start):
     answer = agent.get(f"runs/{start()['id']}/events", params={"after": 3})
     assert answer.status_code == 416 and answer.json()["head"] == 2

@@ -132,7 +132,7 @@ async def finish(house: House, run: str, who: dict[str, str]) -> None:
         assert answer.status_code == 200
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_every_reader_gets_every_event_once_and_in_order_whatever_is_cut(shaken):
     who = shaken.cast["ours"]["agent"]
     with shaken.client(who) as client:
