@@ -1,14 +1,19 @@
 """Is a run's log whole? Recomputes the chain and every commitment, and says where it breaks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 
 from artifacts import vault
 from artifacts.models import Payload
+from runs.lifecycle import ENDINGS, ended
 from runs.log import chained
 from runs.models import Event, Run
+
+START = bytes(32)
 
 
 @dataclass(frozen=True)
@@ -28,52 +33,94 @@ class Broken:
     why: str
 
 
+class _Row(NamedTuple):
+    seq: int
+    type: str
+    body: str
+    prev_hash: bytes
+    hash: bytes
+    payloads: Any
+    sender: str | None
+    artifact_id: UUID | None
+
+
+class _Head(NamedTuple):
+    seq: int
+    head_hash: bytes
+    state: str
+
+
 def verify(run: Run, *, payloads: bool = True) -> Whole | Broken:
-    """Walk the whole log once. `payloads=False` checks the chain alone, without opening the vault."""
-    prev, expected, erased = bytes(32), 1, 0
-    rows = (
-        Event.objects.filter(run_month=run.month, run_id=run.pk)
-        .order_by("seq")
-        .values_list("seq", "type", "body", "prev_hash", "hash", "payloads")
-    )
-    for seq, kind, body, prev_hash, digest, ids in rows.iterator(chunk_size=1000):
-        if seq != expected:
-            return Broken(expected, f"#{expected} is missing: the log goes on at #{seq}.")
-        if bytes(prev_hash) != prev or chained(prev, seq, body) != bytes(digest):
-            return Broken(seq, f"#{seq} is not what was written: its hash does not follow from the one before.")
-        try:
-            committed = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return Broken(seq, f"#{seq} can't be read.")
-        if committed["type"] != kind or committed["payloads"].keys() != ids.keys():
-            return Broken(seq, f"#{seq} is filed under another type or names other payloads than it was written with.")
+    """Walk the whole log once; it may grow meanwhile. `payloads=False` checks the chain alone, without opening the vault."""
+    before, last, prev, erased = _head(run), 0, START, 0
+    counted = START if before.seq == 0 else b""  # the hash of the event that the run's row had counted to
+    rows = Event.objects.filter(run_month=run.month, run_id=run.pk).order_by("seq").values_list(*_Row._fields)
+    kind = ""
+    for row in map(_Row._make, rows.iterator(chunk_size=1000)):
+        told = _told(row, last + 1, prev)
+        if isinstance(told, Broken):
+            return told
         if payloads:
-            gone = _check_payloads(seq, committed["payloads"], ids)
+            gone = _check_payloads(row, told)
             if isinstance(gone, Broken):
                 return gone
             erased += gone
-        prev, expected = bytes(digest), seq + 1
-    if run.seq != expected - 1 or bytes(run.head_hash) != prev:
-        return Broken(
-            expected, f"The log ends at #{expected - 1}, but the run counted to #{run.seq}: the tail was cut or the head was changed."
-        )
-    return Whole(run.seq, prev.hex(), erased)
+        last, prev, kind = row.seq, bytes(row.hash), row.type
+        counted = prev if last == before.seq else counted
+    after = _head(run)
+    if not before.seq <= last <= after.seq or counted != bytes(before.head_hash) or (last == after.seq and prev != bytes(after.head_hash)):
+        why = f"The log ends at #{last}, but the run counted to #{after.seq}: the tail was cut or the head was changed."
+        return Broken(min(last, after.seq) + 1, why)
+    if last == after.seq and (kind in ENDINGS or ended(after.state)) and ENDINGS.get(kind) != after.state:
+        return Broken(last, f"#{last} is {kind}, but the run's row says {after.state}: its state was changed.")
+    return Whole(last, prev.hex(), erased)
 
 
-def _check_payloads(seq: int, commitments: dict[str, str], ids: dict[str, str]) -> int | Broken:
+def _head(run: Run) -> _Head:
+    return _Head._make(Run.objects.values_list(*_Head._fields).get(pk=run.pk))
+
+
+def _told(row: _Row, expected: int, prev: bytes) -> Mapping[str, str] | Broken:
+    """The commitments that an event was written with, or what is wrong with it."""
+    if row.seq != expected:
+        return Broken(expected, f"#{expected} is missing: the log goes on at #{row.seq}.")
+    if bytes(row.prev_hash) != prev or chained(prev, row.seq, row.body) != bytes(row.hash):
+        return Broken(row.seq, f"#{row.seq} is not what was written: its hash does not follow from the one before.")
+    try:
+        written, commitments = _repeated(row.body)
+        filed = (row.type, row.sender, row.artifact_id and str(row.artifact_id), set(row.payloads))
+    except (ValueError, TypeError, KeyError, AttributeError):  # only somebody who wrote the whole chain anew gets here
+        return Broken(row.seq, f"#{row.seq} can't be read.")
+    if filed != written:
+        return Broken(row.seq, f"#{row.seq} is filed under another type, sender, artifact or payloads than it was written with.")
+    return commitments
+
+
+def _repeated(body: str) -> tuple[tuple[Any, ...], dict[str, str]]:
+    """What columns repeat of a body (type, sender's id, artifact, names of payloads), and its commitments."""
+    told = orjson.loads(body)
+    artifact = told["data"]["artifact"] if told["type"] == "artifact.created" else None
+    return (told["type"], told.get("sender", {}).get("id"), artifact, set(told["payloads"])), told["payloads"]
+
+
+def _check_payloads(row: _Row, commitments: Mapping[str, str]) -> int | Broken:
     """How many of an event's payloads are erased, or what is wrong with one."""
+    try:
+        ids = {role: UUID(pk) for role, pk in row.payloads.items()}
+    except (ValueError, TypeError, AttributeError):
+        return Broken(row.seq, f"#{row.seq} names something that is no payload.")
     there = {payload.pk: payload for payload in Payload.objects.filter(pk__in=ids.values()).select_related("key")}
     erased = 0
     for role, pk in ids.items():
-        payload = there.get(UUID(pk))
+        payload = there.get(pk)
         if payload is None:
-            return Broken(seq, f"#{seq}: its payload “{role}” was removed.")
+            return Broken(row.seq, f"#{row.seq}: its payload “{role}” was removed.")
         if payload.commitment != commitments[role]:
-            return Broken(seq, f"#{seq}: its payload “{role}” was exchanged.")
+            return Broken(row.seq, f"#{row.seq}: its payload “{role}” was exchanged.")
         if payload.erased_at is not None:
             erased += 1
         elif not _opens(payload):
-            return Broken(seq, f"#{seq}: its payload “{role}” is not what was committed to.")
+            return Broken(row.seq, f"#{row.seq}: its payload “{role}” is not what was committed to.")
     return erased
 
 

@@ -6,7 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import Q
 
+from access.ids import NotAReference, parse_reference
 from runs.models import Run
 from runs.verification import Broken, verify
 
@@ -23,17 +25,27 @@ class Command(BaseCommand):
         if isinstance(found, Broken):
             self.stderr.write(f"{run}: BROKEN at #{found.seq}. {found.why}")
             sys.exit(1)
-        erased = f", {found.erased} payloads erased" if found.erased else ""
+        erased = f", {found.erased} payload{'s' * (found.erased > 1)} erased" if found.erased else ""
         self.stdout.write(f"{run}: whole, #1 to #{found.head}{erased}. Head {found.hash}")
 
 
-def find(reference: str, workspace: str | None) -> Run:
-    """The one run of this reference or id."""
+def find(called: str, workspace: str | None) -> Run:
+    """The one run of this reference or id. CommandError if there is none, or more than one."""
+    runs = Run.objects.filter(_names(called))
+    runs = list(runs.filter(workspace__slug=workspace) if workspace else runs)
+    if not runs:
+        raise CommandError(f"There is no run called {called}.")
+    if len(runs) > 1:
+        raise CommandError(f"There are {len(runs)} runs called {called}: name the workspace with --workspace.")
+    return runs[0]
+
+
+def _names(called: str) -> Q:
     try:
-        runs = Run.objects.filter(pk=UUID(reference))
+        return Q(pk=UUID(called))
     except ValueError:
-        runs = Run.objects.filter(ref=reference.upper())
-    runs = runs.filter(workspace__slug=workspace) if workspace else runs
-    if runs.count() != 1:
-        raise CommandError(f"There are {runs.count()} runs called {reference}.")
-    return runs.get()
+        pass
+    try:
+        return Q(ref=parse_reference(called))
+    except NotAReference:
+        raise CommandError(f"There is no run called {called}. A reference looks like RN-7Q4K.") from None
