@@ -89,7 +89,7 @@ SYSTEM = Actor("system", "handrail", "Handrail")
 
 
 def authenticate(scope: Mapping[str, Any]) -> Actor:
-    """The one way in: a signed-in person (scope["user"], put there by the session middleware), else an agent key in the headers, else nobody.
+    """The one way in: a signed-in person (scope["user"], from the session middleware), else an agent key in the headers, else nobody.
 
     An `Authorization` header always wins, so that a browser's cookie never lends its rights to a request that names a key.
     """
@@ -163,13 +163,14 @@ def get(actor: Actor, model: type[M], pk: object, capability: str, *, related: t
     """The thing, or NotFound; Forbidden if the actor may see it but lacks the capability."""
     if not actor.is_known:
         raise NotSignedIn
+    within, shown = visible(actor, model, capability), visible(actor, model, getattr(model, "view_capability", capability))
     try:
-        found = visible(actor, model, capability).select_related(*related).filter(pk=pk).first()
-        seen = found or visible(actor, model, model.view_capability).filter(pk=pk).exists()
-    except (ValidationError, ValueError, OverflowError):  # not an id at all
+        found = within.select_related(*related).filter(pk=pk).first()
+        seen = found or shown.filter(pk=pk).exists()
+    except (ValidationError, TypeError, ValueError, OverflowError):  # not an id at all
         raise NotFound from None
     if found is None:
-        raise Forbidden(f"This needs the right “{CAPABILITIES[capability]}”.", capability=capability) if seen else NotFound
+        raise _lacks(capability) if seen else NotFound
     return found
 
 
@@ -183,8 +184,12 @@ def require(actor: Actor, capability: str) -> UUID:
         raise NotSignedIn
     held = actor.workspaces(capability)
     if not held:
-        raise Forbidden(f"This needs the right “{CAPABILITIES[capability]}”.", capability=capability)
+        raise _lacks(capability)
     return held[0]
+
+
+def _lacks(capability: str) -> Forbidden:
+    return Forbidden(f"This needs the right “{CAPABILITIES.get(capability, capability)}”.", capability=capability)
 
 
 def holders(workspace_id: UUID, capability: str) -> list[User]:
