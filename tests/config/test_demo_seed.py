@@ -1,0 +1,81 @@
+"""`manage.py demo_seed`: the demo's people, agent and policies; in the demo only, and as often as one likes."""
+
+import pytest
+from django.apps import apps
+from django.core.management import CommandError, call_command
+
+from access import demo
+from access.models import Agent, Membership, Role, User, Workspace
+from access.rules import ROLES, can, holders, person
+from approvals import policy
+
+pytestmark = pytest.mark.django_db
+SEEDED = ("access", "approvals")
+
+
+@pytest.fixture
+def in_the_demo(settings):
+    settings.DEMO = True
+
+
+def seed() -> None:
+    call_command("demo_seed")
+
+
+def rows() -> dict[str, list[tuple]]:
+    """Everything that is in the database, by table."""
+    models = [model for app in SEEDED for model in apps.get_app_config(app).get_models()]
+    return {model._meta.db_table: sorted(model.objects.values_list(), key=repr) for model in models}
+
+
+def test_the_demo_has_its_people_with_their_roles(in_the_demo):
+    seed()
+    fernhill = Workspace.objects.get()
+    assert (fernhill.slug, fernhill.name, fernhill.mail_domains) == ("fernhill", "Fernhill", ["fernhill.example"])
+    assert {role.name: set(role.capabilities) for role in Role.objects.all()} == {name: set(held) for name, held in ROLES.items()}
+    offered = [(one.name.split()[0], one.role) for one in demo.people()]
+    assert offered[:2] == [("Riley", "reviewer"), ("Sam", "reviewer")]
+    assert {("Morgan", "manager"), ("Otto", "operator"), ("Ada", "admin")} <= set(offered)
+
+
+def test_riley_and_sam_may_decide_on_what_the_agent_of_priya_proposes(in_the_demo):
+    seed()
+    agent = Agent.objects.get()
+    assert (agent.name, agent.owner.name) == ("support-triage", "Priya Nair")
+    deciders = holders(agent.workspace_id, "approvals.decide")
+    assert [user.name.split()[0] for user in deciders] == ["Riley", "Sam"] and agent.owner not in deciders
+    assert policy.in_force(agent.workspace_id, "send_email").outcome == "reviewers"
+    assert policy.in_force(agent.workspace_id, "update_crm").outcome == "automatic"
+
+
+def test_nobody_of_the_demo_has_a_password(in_the_demo):
+    seed()
+    assert not [user for user in User.objects.all() if user.has_usable_password()]
+
+
+def test_seeding_again_changes_nothing(in_the_demo):
+    seed()
+    before = rows()
+    seed()
+    assert rows() == before
+
+
+def test_seeding_again_leaves_what_somebody_changed(in_the_demo):
+    seed()
+    fernhill = Workspace.objects.get()
+    User.objects.filter(email="riley@fernhill.example").update(name="Riley Parker")
+    Role.objects.filter(name="manager").update(capabilities=["runs.view"])
+    Membership.objects.filter(user__email="sam@fernhill.example").update(role=fernhill.roles.get(name="operator"))
+    policy.set_rule(fernhill.pk, "update_crm", name="Ask first", outcome="reviewers", by=None)
+    before = rows()
+    seed()
+    assert rows() == before
+    sam = person(User.objects.get(email="sam@fernhill.example").pk)
+    assert can(sam, "runs.start", fernhill.pk) and not can(sam, "approvals.decide", fernhill.pk)
+
+
+def test_outside_the_demo_nothing_is_put_in(settings):
+    settings.DEMO = False
+    with pytest.raises(CommandError, match="not the demo"):
+        seed()
+    assert User.objects.count() == Workspace.objects.count() == 0
