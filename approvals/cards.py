@@ -331,8 +331,10 @@ def _take(setting: Setting, left: dict[str, Any], names: Sequence[str], *, title
 
 
 def _rest(setting: Setting, left: Mapping[str, Any]) -> Iterable[Field]:
-    for name, value in left.items():
-        yield _field(setting, name, value)
+    """In the order of the tool's schema; what it does not know comes last."""
+    known = [name for name in setting.properties or () if name in left]
+    for name in dict.fromkeys((*known, *left)):
+        yield _field(setting, name, left[name])
 
 
 def _field(setting: Setting, name: str, value: Any) -> Field:

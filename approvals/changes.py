@@ -47,7 +47,9 @@ def between(old: CanonicalAction, new: CanonicalAction, tool: Tool | None) -> Ch
     """Every argument of both actions and how it is run: what changed first, in the order of the new action."""
     touched = {_top(change.path) for change in canonical.diff(old, new)}
     titles = tool.arguments.model_json_schema().get("properties", {}) if tool else {}
-    rows = [_row(name, titles, old, new, touched) for name in dict.fromkeys((*new.arguments, *old.arguments))]
+    given = new.arguments.keys() | old.arguments.keys()
+    names = dict.fromkeys((*(name for name in titles if name in given), *sorted(given)))
+    rows = [_row(name, titles, old, new, touched) for name in names]
     rows += [_files_row(old, new, touched)] if old.attachments or new.attachments else []
     rows += [_how_row(name, old, new) for name in _HOW if f"/{name}" in touched]
     return Changes(tuple(sorted(rows, key=lambda row: not row.changed)))

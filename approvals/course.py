@@ -12,7 +12,7 @@ from access.rules import Actor
 from approvals import background, decisions, warned
 from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
-from approvals.decisions import Yes
+from approvals.decisions import No, Yes
 from approvals.inbox import ERASED
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
@@ -48,6 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Vote:
+    reviewer: str
     name: str
     me: bool
     verdict: str
@@ -100,6 +101,8 @@ class Course:
     claimed_by_me: bool
     votes: tuple[Vote, ...]
     needs: int
+    missing: int
+    people: int
     who: str
     who_more: tuple[str, ...]
     may: bool
@@ -144,8 +147,10 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
         claimed_by_me=held and str(action.claimed_by_id) == actor.id,
         votes=votes,
         needs=max(action.policy.quorum, 1),
+        missing=max(max(action.policy.quorum, 1) - sum(vote.verdict == "approved" for vote in votes), 0),
+        people=len(people),
         who=_who(action, people),
-        who_more=tuple(_who_more(action, actor, people, may)),
+        who_more=tuple(_who_more(action, actor, people, may, votes)),
         may=isinstance(may, Yes),
         why_not="" if isinstance(may, Yes) else may.why,
         outcome=None if waits else _outcome(action, actor, votes, around, names, isinstance(may, Yes)),
@@ -201,7 +206,7 @@ def _votes(action: ProposedAction, actor: Actor) -> Iterable[Vote]:
     given = Decision.objects.filter(action=action, round=action.round).select_related("reviewer").order_by("decided_at")
     fields = ("reviewer_id", "reviewer__name", "verdict", "digest", "decided_at", "seq", "reason__rendition")
     for reviewer, name, verdict, digest, at, seq, reason in given.values_list(*fields):
-        yield Vote(name, str(reviewer) == actor.id, verdict, digest, at, seq, reason or "")
+        yield Vote(str(reviewer), name, str(reviewer) == actor.id, verdict, digest, at, seq, reason or "")
 
 
 def _earlier(action: ProposedAction) -> Iterable[Earlier]:
@@ -226,14 +231,17 @@ def _who(action: ProposedAction, people: Sequence[User]) -> str:
     return "One reviewer." if count == 1 else f"One of {count} reviewers."
 
 
-def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may: decisions.Yes | decisions.No) -> Iterable[str]:
-    others = [user.name for user in people if str(user.pk) != actor.id]
-    if isinstance(may, Yes):
-        yield "You can." if not others else f"You can, and so can {_listed(others)}."
-    else:
+def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may: Yes | No, votes: Sequence[Vote]) -> Iterable[str]:
+    voted = {vote.reviewer for vote in votes}
+    others = [user.name for user in people if str(user.pk) not in (actor.id, *voted)]
+    if isinstance(may, No):
         yield may.why
-        if others:
-            yield f"{_listed(others)} can."
+    elif actor.id in voted:
+        yield "You have."
+    else:
+        yield "You can." if not others else f"You can, and so can {_listed(others)}."
+    if others and (isinstance(may, No) or actor.id in voted):
+        yield f"{_listed(others)} can."
     if str(action.run.owner_id) != actor.id:
         yield f"{action.run.owner.name} owns the run, and so can’t."
 
