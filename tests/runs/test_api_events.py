@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.both_databases
 NOTE = {"type": "note.posted", "texts": {"note": "Looked at it."}}
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.runs.conftest import begin
 
+pytestmark = pytest.mark.both_databases
+
 
 def ended(agent, run, **body):
     return agent.post(f"runs/{run['id']}/ending", json=body)

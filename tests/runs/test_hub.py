@@ -1,9 +1,19 @@
 """What waits for one viewer: never a gap, never the same twice, never without bound."""
 
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from access.rules import Actor
+from runs import endings, hub, intake, starting
 from runs.hub import KEPT, Batch, Feed
+from runs.intake import Told
 
 
 def batch(first: int, last: int) -> Batch:
@@ -47,3 +57,40 @@ def test_whatever_comes_the_viewer_gets_a_dense_row(spans, cursor):
         while (taken := feed.take(cursor)) is not None:
             assert taken.seqs == list(range(cursor + 1, cursor + 1 + len(taken.seqs)))
             cursor = taken.seqs[-1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_wake_is_read_once_for_all_who_watch(cast, monkeypatch):
+    by = Actor("agent", str(cast.agent.pk), cast.agent.name)
+    run = starting.start(agent=cast.agent, owner=cast.priya, by=by, title="Watched", agent_version="1")
+    reads: list[int] = []
+    read = hub._read
+    monkeypatch.setattr(hub, "_read", lambda run_id, after, standings: (reads.append(after), read(run_id, after, standings))[1])
+
+    async def recheck() -> Actor:
+        return by
+
+    async def watch(seqs: list[int]) -> None:
+        async with aclosing(hub.follow(run.pk, after=0, actor=by, recheck=recheck)) as batches:
+            async for batch in batches:
+                seqs += batch.seqs
+
+    async def scene() -> list[list[int]]:
+        seen: list[list[int]] = [[] for _ in range(50)]
+        watching = [asyncio.create_task(watch(seqs)) for seqs in seen]
+        await until_async(lambda: hub.hub().connected and seen == [[1, 2]] * 50)
+        await hub.in_thread(intake.accept)(run, [Told("a", "milestone.reached")], by=by)
+        await until_async(lambda: seen == [[1, 2, 3]] * 50)
+        await hub.in_thread(endings.end)(run, "failed", by=by)
+        await asyncio.gather(*watching)
+        return seen
+
+    assert asyncio.run(scene()) == [[1, 2, 3, 4]] * 50
+    assert reads == [2, 3]
+
+
+async def until_async(condition: Callable[[], Any], within: float = 10) -> None:
+    end = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)
