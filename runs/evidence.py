@@ -171,9 +171,10 @@ def _failures(log: Log) -> Told:
 
 
 def _failed(log: Log) -> list[Line]:
-    """What failed. A tool that failed within a step is told again as the step's failure, and counts once."""
+    """What failed. A tool that failed within a step is told again as the step's failure, and counts once; a look-up is Handrail's own."""
     steps = {line.word("step") for line in log.of("step.failed")}
-    tools = [line for line in log.of("tool.ended") if line.word("outcome") == "error" and line.word("step") not in steps]
+    ended = [line for line in log.of("tool.ended") if line.who.kind != "system"]
+    tools = [line for line in ended if line.word("outcome") == "error" and line.word("step") not in steps]
     return sorted([*log.of(*FAILURES), *tools], key=lambda line: line.seq)
 
 

@@ -17,7 +17,7 @@ from access import rules
 from access.models import User
 from access.rules import Actor
 from access.templatetags.handrail import spell
-from runs import evidence, lifecycle, reading, timeline
+from runs import evidence, lifecycle, reading
 from runs.evidence import Answer
 from runs.models import Run
 from runs.story.people import amount
@@ -63,10 +63,11 @@ class Mine:
     primary: bool = True
     until: datetime | None = None
     since: datetime | None = None
+    page: str = "approvals:action"
 
     @property
     def url(self) -> str:
-        return reverse("approvals:action", args=(self.action,))
+        return reverse(self.page, args=(self.action,))
 
 
 @dataclass
@@ -92,11 +93,22 @@ class View:
     @cached_property
     def deciders(self) -> list[User]:
         """Who may give what the run waits for, by name."""
-        now = self.story.now
-        needs = {"decision": "approvals.decide", "outcome": "" if now.until else "runs.recover"}.get(now.waits_for)
-        if not needs:
+        decision = self.story.now.waits_for == "decision"
+        if not decision and not self.unknown:
             return []
-        return [person for person in rules.holders(self.run.workspace_id, needs) if str(person.pk) not in self.own]
+        apart = self.own if decision else self.part
+        holders = rules.holders(self.run.workspace_id, "approvals.decide" if decision else "runs.recover")
+        return [person for person in holders if str(person.pk) not in apart]
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a person must say what became of an action."""
+        return self.waiting is not None and self.waiting.state == "unknown"
+
+    @cached_property
+    def part(self) -> frozenset[str]:
+        """Those who took part in the action that the run waits for: they never say what became of it."""
+        return frozenset({str(self.run.owner_id), str(self.run.agent.owner_id), *(self.waiting.deciders if self.waiting else ())})
 
     @cached_property
     def steerers(self) -> list[str]:
@@ -151,19 +163,22 @@ class View:
 
     @cached_property
     def waiting(self) -> Action | None:
-        """The action that the run waits for."""
+        """The action that the run waits for, or cannot end without."""
+        if self.cancelling:
+            return next((action for action in self.story.actions if action.state == "unknown"), None)
         return next((action for action in self.story.actions if action.id == self.story.now.action), None)
 
     @property
     def mine(self) -> Mine | None:
         now = self.story.now
-        if not now.action or not self.can("approvals.view"):
+        if self.waiting is None or not self.can("approvals.view"):
             return None
         if now.waits_for == "decision" and self.may_decide:
-            mail = self.waiting is not None and self.waiting.effect == "send"
+            mail = self.waiting.effect == "send"
             return Mine("Review the e-mail" if mail else "Review the action", now.action, True, now.until, now.since)
-        if now.waits_for == "outcome" and self.may_decide:
-            return Mine("Say what happened", now.action)
+        if self.unknown:
+            word = "Say what happened" if self.may_decide else "Read what was tried"
+            return Mine(word, self.waiting.id, self.may_decide, page="approvals:outcome")
         return Mine("Read what it asks for", now.action, primary=False) if now.waits_for == "decision" else None
 
     @cached_property
@@ -239,11 +254,10 @@ def _amount(budget: str, number: int) -> str:
     return amount(budget, number)
 
 
-def view(run: Run, actor: Actor) -> View:
+def view(run: Run, actor: Actor, told: reading.Told | None = None) -> View:
     """The run's log, folded, and the names in it."""
-    told = reading.lines(run)
-    story = timeline.fold(told)
-    return View(run, actor, story, reading.answers(run, told), names_in(told, run))
+    told = told or reading.told(run)
+    return View(run, actor, told.story, told.answers, names_in(told.lines, run))
 
 
 def names_in(lines: Iterable[Mapping[str, object]], run: Run) -> dict[str, str]:
@@ -308,7 +322,7 @@ def push(run_id: UUID | str, actor: Actor, after: int) -> tuple[str, int]:
     run = rules.get(actor, Run, run_id, "runs.view", related=RELATED)
     if run.seq <= after:
         return "", run.seq
-    seen = view(run, actor)
+    seen = view(run, actor, reading.told_lately(run))
     names = [name for name in FRAGMENTS if name != "timeline" and (name != "cancel" or seen.can("runs.steer"))]
     parts = [out_of_band(f"run-{name}", draw(name, seen)) for name in names]
     return "\n".join([*parts, *_timeline(seen, after)]), run.seq

@@ -1,6 +1,10 @@
 """A run's log as parsed lines, and what is told from them. Thin: it reads, `timeline` and `evidence` tell."""
 
+import time
+from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
@@ -13,15 +17,57 @@ from runs.models import Event, Run
 from runs.story.shapes import Story
 
 Lines = list[dict[str, Any]]
+KEPT = 5.0  # seconds; a text that was erased is pushed no longer than that
+RUNS_KEPT = 32
+
+
+@dataclass(frozen=True)
+class Told:
+    """A run's lines up to one event, and what they tell."""
+
+    lines: Lines
+    story: Story
+    answers: tuple[Answer, ...]
+    read_at: float  # when the first of its lines was read, by the monotonic clock
+
+
+def told(run: Run) -> Told:
+    """All that the log tells up to where `run` was read. Nothing that came since, so that row and log agree."""
+    return _tell(run, lines(run), time.monotonic())
+
+
+def told_lately(run: Run) -> Told:
+    """The same for a push: many viewers of a long run share one reading, and only what is new is read."""
+    with _lock:
+        kept = _kept.get(run.pk)
+    if kept is None or time.monotonic() - kept.read_at > KEPT or len(kept.lines) > run.seq:
+        fresh = told(run)
+    elif len(kept.lines) == run.seq:
+        return kept
+    else:
+        fresh = _tell(run, [*kept.lines, *_pages(run.pk, len(kept.lines), run.seq)], kept.read_at)
+    with _lock:
+        _kept[run.pk] = fresh
+        _kept.move_to_end(run.pk)
+        while len(_kept) > RUNS_KEPT:
+            _kept.popitem(last=False)
+    return fresh
+
+
+_kept: OrderedDict[UUID, Told] = OrderedDict()
+_lock = Lock()
+
+
+def _tell(run: Run, found: Lines, read_at: float) -> Told:
+    return Told(found, timeline.fold(found), evidence.answers(found, loose=loose_artifacts(run)), read_at)
 
 
 def lines(run: Run) -> Lines:
-    """The log up to where `run` was read, as parsed wire lines. Nothing that came since, so that row and log agree."""
-    return list(_pages(run.pk, run.seq))
+    """The log up to where `run` was read, as parsed wire lines."""
+    return list(_pages(run.pk, 0, run.seq))
 
 
-def _pages(run_id: UUID, head: int) -> Iterator[dict[str, Any]]:
-    after = 0
+def _pages(run_id: UUID, after: int, head: int) -> Iterator[dict[str, Any]]:
     while after < head:
         page = stream.read(run_id, after=after)
         for raw, seq in zip(page.lines, page.seqs, strict=True):
@@ -38,9 +84,9 @@ def story(run: Run) -> Story:
     return timeline.fold(lines(run))
 
 
-def answers(run: Run, told: Lines | None = None) -> tuple[Answer, ...]:
-    """The seven questions about a run. `told`: its lines, if they were read already."""
-    return evidence.answers(lines(run) if told is None else told, loose=loose_artifacts(run))
+def answers(run: Run) -> tuple[Answer, ...]:
+    """The seven questions about a run, from its log."""
+    return evidence.answers(lines(run), loose=loose_artifacts(run))
 
 
 def loose_artifacts(run: Run) -> list[str]:

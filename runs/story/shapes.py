@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+DRAWN = 200  # items of one section that a page draws
+
 
 @dataclass(frozen=True)
 class Who:
@@ -171,6 +173,15 @@ class Section:
     opened: int = 0  # the event that opened it
     changed: int = 0  # the last event that changed it
 
+    @property
+    def drawn(self) -> tuple[Item, ...]:
+        """The items that a page draws: of very many, the newest."""
+        return self.items[-DRAWN:]
+
+    @property
+    def left_out(self) -> tuple[Item, ...]:
+        return self.items[:-DRAWN]
+
 
 @dataclass(frozen=True)
 class PlanStep:
@@ -204,6 +215,7 @@ class Action:
     proposed_at: datetime
     decided_at: datetime | None = None
     decided_seq: int = 0
+    deciders: tuple[str, ...] = ()  # ids of those who decided on it
 
     @property
     def link(self) -> Rich:

@@ -13,8 +13,10 @@ from access import rules
 from access.models import User
 from artifacts.models import Artifact
 from config import clock
-from runs import presenting
+from runs import log as channel
+from runs import presenting, reading
 from runs.models import Run
+from runs.vocabulary import MilestoneReached
 from tests.cast import Cast
 from tests.runs import lines
 from tests.runs.played import play
@@ -287,7 +289,7 @@ def test_a_long_log_is_read_in_windows(cast: Cast, sign_in: SignIn, django_asser
     assert (int(older[0]), int(older[-1])) == (run.seq - 399, run.seq - 200)
     around = page(client, reverse("runs:event", args=(run.pk, 120)))
     assert 'data-shows="120"' in around and 'data-row="21"' in around
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(22):
         page(client, url)
 
 
@@ -436,3 +438,36 @@ def test_a_download_is_redacted_text_that_no_browser_runs(cast: Cast, sign_in: S
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert response.headers["Content-Security-Policy"].startswith("sandbox")
     assert "4111" not in response.content.decode() and "[card number hidden]" in response.content.decode()
+
+
+# Long runs ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_of_a_very_long_section_the_newest_rows_are_drawn_and_the_rest_is_one_link_away(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.begun()
+    for number in range(300):
+        log.add("note.posted", {}, who="agent", note=f"Note {number}")
+    run = play(cast, log)
+    html = page(sign_in(cast.morgan), reverse("runs:run", args=(run.pk,)))
+    assert html.count('<li class="ev') == 200
+    assert "102 earlier rows are not drawn." in html and "from #1</a>" in html
+
+
+def test_pushes_to_many_viewers_share_one_reading_of_the_log(cast: Cast, django_assert_max_num_queries: Any) -> None:
+    run = play(cast, lines.proposed())
+    first, _ = presenting.push(run.pk, rules.person(cast.riley.pk), after=0)
+    actor = rules.person(cast.riley.pk)
+    with django_assert_max_num_queries(4):  # the run, names, who decides, who steers
+        again, _ = presenting.push(run.pk, actor, after=0)
+    assert re.sub(r'data-p="\d+"', "", first) == re.sub(r'data-p="\d+"', "", again)
+
+
+def test_a_shared_reading_grows_with_the_log(cast: Cast) -> None:
+    run = play(cast, lines.proposed())
+    before = reading.told_lately(run)
+    held = channel.Held(Run.objects.get(pk=run.pk))
+    held.append(MilestoneReached(), actor=rules.SYSTEM, texts={"title": channel.Text("Half of it")})
+    channel._flush(held, run.seq)
+    run.refresh_from_db()
+    after = reading.told_lately(run)
+    assert after == reading.Told(reading.lines(run), reading.story(run), reading.answers(run), before.read_at)
