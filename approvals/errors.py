@@ -51,5 +51,25 @@ class NotUnknown(Refusal):
     what_next: ClassVar[str] = "Nothing was recorded. Read what stands in the log."
 
 
+class BeingLookedUp(Refusal):
+    """This is being looked up right now."""
+
+    what_next: ClassVar[str] = "Nothing was recorded. What the look-up gives stands here in a moment; say then what it could not tell."
+
+
+class NoteNeeded(BadInput):
+    """Saying what happened needs what you saw."""
+
+    what_next: ClassVar[str] = "Nothing was recorded. Write at least one sentence; it goes into the log under your name."
+
+
+class ReferenceNeeded(BadInput):
+    """“It happened” needs a reference."""
+
+    what_next: ClassVar[str] = "Nothing was recorded. Name the reference under which the outside has it."
+
+
 class NotYours(Forbidden):
     """You took part in this action, so you can't say what became of it."""
+
+    what_next: ClassVar[str] = "Nothing was recorded. Somebody else who may must say it."

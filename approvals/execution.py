@@ -4,6 +4,8 @@ A redeemed grant never returns to the pool: its outcome is executed, failed, or 
 """
 
 import hashlib
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -11,18 +13,21 @@ import orjson
 
 from access import rules
 from access.errors import BadInput
+from access.models import User
 from access.rules import Actor
 from approvals import canonical, exact
-from approvals.errors import NotUnknown, NotYours
+from approvals.errors import BeingLookedUp, NoteNeeded, NotUnknown, NotYours, ReferenceNeeded
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
 from runs import log
+from runs.engine import lease
 from runs.engine.gates import NotGranted, Redemption, Spent
 from runs.engine.tools import TOOLS, File
 from runs.lifecycle import State
-from runs.log import Held
+from runs.log import Held, Text
+from runs.models import Event
 from runs.vocabulary import (
     ActionExecuted,
     ActionRedeemed,
@@ -30,11 +35,33 @@ from runs.vocabulary import (
     ActionUnknown,
     ActionVerified,
     BlockRaised,
+    EffectDone,
     RunQueued,
 )
 
 OPEN_OUTCOMES = ("none", "unknown")
 Saying = Literal["happened", "did_not_happen", "look_again"]
+MAX_NOTE, MAX_REFERENCE = 4000, 300
+STANDS = {"none": "It is being run now.", "executed": "It happened.", "failed": "It did not happen."}
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a person said about an unknown outcome. `again`: it was said already, and this was a repeat of it."""
+
+    seq: int  # the event that says so
+    outcome: Saying
+    again: bool
+
+
+@dataclass(frozen=True)
+class Said:
+    """What somebody said about an unknown outcome, as the log has it. `by` is a person’s id."""
+
+    seq: int
+    outcome: str
+    by: str
+    at: datetime
 
 
 def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | Spent | NotGranted:
@@ -91,32 +118,56 @@ def unknown(run: Held, redemption: Redemption, *, reason: Literal["worker_lost",
     return run.append(data, actor=log.ENGINE)
 
 
-def resolve(action: ProposedAction, *, by: Actor, outcome: Saying, note: str = "", reference: str = "") -> None:
-    """A person says what became of an action with an unknown outcome. Who decided on it, owns it or started it may not."""
-    if outcome != "look_again" and len(note.strip()) < 3:
-        raise BadInput("Say what you saw, in at least one sentence.")
-    if outcome == "happened" and not reference.strip():
-        raise BadInput("Name the reference under which it happened.")
+def resolve(action: ProposedAction, *, by: Actor, outcome: Saying, note: str = "", reference: str = "") -> Resolved:
+    """A person says what became of an action with an unknown outcome, or has it looked up again. Who took part in it may not.
+
+    The same said again by the same person is answered with the first; anything else is refused and told what stands.
+    """
     with log.holding(action.run_id) as run:
-        action = ProposedAction.objects.select_related("run__agent").get(pk=action.pk)
-        grant = Grant.objects.select_for_update(no_key=True).get(action=action)
-        if grant.outcome != "unknown":
-            raise NotUnknown(state=grant.outcome)
-        may = may_resolve(action, by)
-        if may:
-            raise NotYours(may)
-        _say(run, action, grant, by, outcome, note, reference)
+        action = ProposedAction.objects.select_related("run__agent", "subject").get(pk=action.pk)
+        if why := may_resolve(action, by):
+            raise NotYours(why)
+        note, reference = _proof(outcome, note, reference)
+        grant = Grant.objects.select_for_update(no_key=True).filter(action=action).first()
+        if first := _same_again(run, action, grant, by, outcome):
+            return first
+        if grant is None or grant.outcome != "unknown":
+            raise _known(action, grant)
+        if run.row.state in (State.QUEUED, State.RUNNING):
+            raise BeingLookedUp(state="unknown")
+        return Resolved(_say(run, action, grant, by, outcome, note, reference), outcome, again=False)
 
 
 def may_resolve(action: ProposedAction, actor: Actor) -> str:
     """Why this person may not say what happened; empty if they may."""
     if actor.kind != "human" or not rules.can(actor, "runs.recover", action.workspace_id):
-        return "This needs the right “Say what happened to an action with an unknown outcome, recover stuck runs”."
-    if Decision.objects.filter(action=action, reviewer_id=actor.user_id).exists():
-        return "You decided on this action, so you can’t say what became of it."
-    if actor.user_id in (action.run.owner_id, action.run.agent.owner_id):
-        return "You own this run, so you can’t say what became of it."
-    return ""
+        return f"This needs the right “{rules.CAPABILITIES['runs.recover']}”."
+    part = _part(action, actor.user_id)
+    return f"You {part}, so you can’t say what became of it." if part else ""
+
+
+def who_may_resolve(action: ProposedAction) -> list[User]:
+    """The people who may say what became of this action, by name."""
+    return [user for user in rules.holders(action.workspace_id, "runs.recover") if not _part(action, user.pk)]
+
+
+def _part(action: ProposedAction, user_id: UUID | None) -> str:
+    """What part this person had in the action, as the end of “You …”; empty if none."""
+    if Decision.objects.filter(action=action, reviewer_id=user_id).exists():
+        return "decided on this action"
+    if user_id == action.run.agent.owner_id:
+        return "own the agent that proposed this"
+    return "own this run" if user_id == action.run.owner_id else ""
+
+
+def last_said(action: ProposedAction) -> Said | None:
+    """What a person said last about an unknown outcome of this action. Newest first, so that one page of the log is enough."""
+    rows = Event.objects.filter(run_month=action.run.month, run_id=action.run_id, type="action.resolved").order_by("-seq")
+    for seq, text in rows.values_list("seq", "body"):
+        body = orjson.loads(text)
+        if body["data"]["action"] == str(action.pk):
+            return Said(seq, body["data"]["outcome"], body["actor"]["id"], datetime.fromisoformat(body["at"]))
+    return None
 
 
 def in_flight(run_id: UUID) -> list[UUID]:
@@ -167,23 +218,66 @@ def _receipt(grant: Grant) -> Any:
     return orjson.loads(vault.open_bytes(Payload.objects.select_related("key").get(pk=grant.receipt_id)))
 
 
-def _say(run: Held, action: ProposedAction, grant: Grant, by: Actor, outcome: Saying, note: str, reference: str) -> None:
-    texts = {
-        name: vault.keep(action.workspace_id, text.strip()[:4000], label="internal")
-        for name, text in (("note", note), ("reference", reference))
-        if text.strip()
-    }
-    run.append(ActionResolved(action=action.pk, grant=grant.pk, outcome=outcome), actor=by, texts=texts)
+def _proof(outcome: Saying, note: str, reference: str) -> tuple[str, str]:
+    """What the person saw and under which reference, as it is kept. Looking again needs neither."""
+    note, reference = note.strip(), reference.strip()
+    if len(note) > MAX_NOTE or len(reference) > MAX_REFERENCE:
+        raise BadInput(f"At most {MAX_NOTE} characters of what you saw and {MAX_REFERENCE} of the reference are kept.")
+    if outcome != "look_again" and len(note) < 3:
+        raise NoteNeeded("Say what you saw, in at least one sentence.")
+    if outcome == "happened" and not reference:
+        raise ReferenceNeeded("Name the reference under which it happened.")
+    return note, reference
+
+
+def _same_again(run: Held, action: ProposedAction, grant: Grant | None, by: Actor, outcome: Saying) -> Resolved | None:
+    """The first of two that say the same: a double click, a replayed form."""
+    if grant is None or (grant.outcome == "unknown" and run.row.state not in (State.QUEUED, State.RUNNING)):
+        return None  # nothing was said yet, or it was looked up again since and nothing was found
+    said = last_said(action)
+    same = said is not None and (said.by, said.outcome) == (by.id, outcome)
+    return Resolved(said.seq, outcome, again=True) if said and same else None
+
+
+def _known(action: ProposedAction, grant: Grant | None) -> NotUnknown:
+    """What stands, for who came too late."""
+    if grant is None or grant.redeemed_at is None:
+        return NotUnknown(f"It was never run: it is {action.state}.", state=action.state)
+    said = last_said(action)
+    if said is None or said.outcome == "look_again":
+        return NotUnknown(STANDS[grant.outcome], state=grant.outcome)
+    name = User.objects.filter(pk=said.by).values_list("name", flat=True).first() or "Somebody"
+    word = "it happened" if said.outcome == "happened" else "it did not happen"
+    return NotUnknown(f"{name} said that {word}.", state=grant.outcome, said=said.outcome, by=name, at=log.stamp(said.at), seq=said.seq)
+
+
+def _say(run: Held, action: ProposedAction, grant: Grant, by: Actor, outcome: Saying, note: str, reference: str) -> int:
+    texts = {name: Text(text) for name, text in (("note", note), ("reference", reference)) if text}
+    seq = run.append(ActionResolved(action=action.pk, grant=grant.pk, outcome=outcome), actor=by, texts=texts)
     if outcome == "happened":
-        receipt = vault.keep(
-            action.workspace_id, orjson.dumps({"reference": reference.strip()}), label="internal", media_type="application/json"
-        )
-        Grant.objects.filter(pk=grant.pk).update(outcome="executed", executed_at=clock.now(), receipt=receipt)
+        _it_happened(run, action, grant, reference, seq)
     elif outcome == "did_not_happen":
-        Grant.objects.filter(pk=grant.pk).update(outcome="failed")
+        Grant.objects.filter(pk=grant.pk, outcome="unknown").update(outcome="failed")
+    _go_on(run, "answer" if outcome == "look_again" else "outcome")
+    return seq
+
+
+def _it_happened(run: Held, action: ProposedAction, grant: Grant, reference: str, seq: int) -> None:
+    """Done, as a person says: never again, and in the ledger of what was done outside."""
+    receipt = vault.keep(run.row.workspace_id, orjson.dumps({"reference": reference}), label="internal", media_type="application/json")
+    Grant.objects.filter(pk=grant.pk, outcome="unknown").update(outcome="executed", executed_at=clock.now(), receipt=receipt)
+    can_undo = action.tool in TOOLS and TOOLS[action.tool].compensate is not None
+    done = EffectDone(tool=action.tool, key=str(grant.pk), can_undo=can_undo, action=action.pk)
+    run.append(done, actor=log.ENGINE, texts={"subject": action.subject}, caused_by=seq)
+
+
+def _go_on(run: Held, reason: Literal["answer", "outcome"]) -> None:
     if run.row.state == State.WAITING and run.row.workflow:
-        run.move(State.QUEUED, RunQueued(reason="outcome"))
+        run.move(State.QUEUED, RunQueued(reason=reason))
     elif run.row.state == State.CANCELLING:
         from runs import signals
 
-        signals.finish_cancelling(run)
+        if reason == "outcome":
+            lease.fence_out(run.row.pk)  # a worker that is looking it up just now writes nothing any more
+        if reason == "answer" or not signals.finish_cancelling(run):
+            run.change(wake_at=clock.now())

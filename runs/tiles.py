@@ -81,8 +81,9 @@ def tiles(actor: Actor) -> Tiles:
 
 
 def _is_yours(run: Run, actor: Actor) -> bool:
-    needs = {"decision": "approvals.decide", "outcome": "runs.recover"}.get(run.waiting.get("on", ""), "")
-    own = {str(run.owner_id), str(run.agent.owner_id), run.starter_id}
+    on = run.waiting.get("on", "")
+    needs = {"decision": "approvals.decide", "outcome": "" if run.waiting.get("until") else "runs.recover"}.get(on, "")
+    own = {str(run.owner_id), str(run.agent.owner_id)} | ({run.starter_id} if on == "decision" else set())
     return bool(needs) and rules.can(actor, needs, run.workspace_id) and actor.id not in own
 
 

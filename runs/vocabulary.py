@@ -29,6 +29,7 @@ SignalKind = Literal["cancel", "pause", "resume", "revise", "context"]
 Trouble = Literal["timeout", "refused", "unavailable", "invalid", "not_found", "out_of_scope", "limit", "error"]
 
 AGENT, ENGINE, PEOPLE = "agent", "engine", "people"
+LOOK_UP = "look-up:"  # a tool.ended of Handrail's own whose call is this and a grant's id tells what looking up its outcome gave
 TYPES: dict[str, type["Data"]] = {}
 # where an agent goes with what `POST events` does not take
 ROUTES: Mapping[str, str] = {

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -27,8 +27,8 @@ from runs.engine.outcomes import Interrupted, Parked, Waits
 from runs.engine.tools import TOOLS, Absent, Call, Fenced, Found, Tool, ToolError, Unsure
 from runs.lifecycle import State
 from runs.log import Held, Text
-from runs.models import JournalEntry, Run
-from runs.vocabulary import CheckpointSaved, EffectDone, RunWaiting, StepCompleted, StepStarted, ToolEnded, ToolStarted
+from runs.models import Event, JournalEntry, Run
+from runs.vocabulary import LOOK_UP, CheckpointSaved, EffectDone, RunWaiting, StepCompleted, StepStarted, ToolEnded, ToolStarted
 
 MAX_LOOKS = 3  # look-ups that tell nothing before a person is asked
 LOOK_AGAIN = 2.0  # seconds between them
@@ -154,21 +154,50 @@ def _recover(p: Performance, *, may_send: bool = True) -> Any:
         return _settle(p, looked.result, found=True, ms=0)
     if isinstance(looked, Unsure) and not p.tool.honours_key:
         return _ask_a_person(p) if p.entry.attempts >= MAX_LOOKS or not p.tool.lookup else _look_again(p, LOOK_AGAIN)
-    safe_at = p.redemption.redeemed_at + timedelta(seconds=p.tool.deadline + p.tool.quarantine)
+    safe_at = firm_from(p.tool, p.redemption.redeemed_at)
     if not may_send:
         return _give_up(p, "The run was cancelled before it happened.") if clock.now() >= safe_at else _look_again(p, _until(safe_at))
     if p.tool.honours_key or clock.now() >= safe_at:
-        return _run(p) if p.entry.attempts <= MAX_LOOKS + p.tool.retry.attempts else _ask_a_person(p)
+        return _run(p) if may_repeat(p.tool, p.entry.attempts) else _ask_a_person(p)
     return _look_again(p, _until(safe_at))
 
 
+def firm_from(tool: Tool, redeemed_at: datetime) -> datetime:
+    """From when on “the outside does not have it” means that it never will: no worker can still be sending by then."""
+    return redeemed_at + timedelta(seconds=tool.deadline + tool.quarantine)
+
+
+def may_repeat(tool: Tool, attempts: int) -> bool:
+    """Whether, at this attempt, what surely did not happen is done again; afterwards only a person goes on."""
+    return attempts <= MAX_LOOKS + tool.retry.attempts
+
+
 def _look_up(p: Performance) -> Found | Absent | Unsure:
+    """Ask the outside what became of it, and write down what it said."""
     if p.tool.lookup is None:
         return Unsure("This tool has no look-up.")
+    begun = time.monotonic()
     try:
-        return p.tool.lookup(_call(p, time.monotonic()), p.redemption.arguments)
+        looked, trouble = p.tool.lookup(_call(p, begun), p.redemption.arguments), None
     except ToolError as error:
-        return Unsure(str(error))
+        looked, trouble = Unsure(str(error) or type(error).__doc__ or ""), error.kind
+    _tell_look(p, looked, trouble, _ms_since(begun))
+    return looked
+
+
+def _tell_look(p: Performance, looked: Found | Absent | Unsure, trouble: Any, ms: int) -> None:
+    """Found is ok; absent is ok and not_found; what tells nothing is unknown, with the reason as its text."""
+    unsure = isinstance(looked, Unsure)
+    ended = ToolEnded(
+        tool=f"{p.tool.name}.lookup"[:80],
+        outcome="unknown" if unsure else "ok",
+        ms=ms,
+        call=f"{LOOK_UP}{p.redemption.grant_id}",
+        error="not_found" if isinstance(looked, Absent) else trouble,
+    )
+    texts = {"detail": Text(looked.why, p.tool.label)} if isinstance(looked, Unsure) and looked.why else {}
+    with hold(p.lease, settling=True) as run:
+        run.append(ended, actor=log.ENGINE, texts=texts)
 
 
 def _look_again(p: Performance, wait: float) -> Any:
@@ -177,8 +206,18 @@ def _look_again(p: Performance, wait: float) -> Any:
 
 def _ask_a_person(p: Performance) -> Any:
     with hold(p.lease, settling=True) as run:
-        gates.current().unknown(run, p.redemption, reason="worker_lost" if not p.redemption.fresh else "dropped")
+        gates.current().unknown(run, p.redemption, reason=_how_lost(run, p))
     raise Waits(RunWaiting(on="outcome", action=p.redemption.action_id))
+
+
+def _how_lost(run: Held, p: Performance) -> str:
+    """How the last call's answer was lost, as the log has it: a call that nobody saw end had its worker lost."""
+    told = Event.objects.filter(run_month=run.row.month, run_id=run.row.pk, type__in=("tool.started", "tool.ended"))
+    calls = (orjson.loads(body)["data"] for body in told.order_by("-seq").values_list("body", flat=True))
+    last = next((data for data in calls if data.get("step") == p.entry.step), {})
+    if last.get("outcome") != "unknown":
+        return "worker_lost"
+    return "deadline" if last.get("error") == "timeout" else "dropped"
 
 
 def _settle(p: Performance, result: Any, *, found: bool, ms: int) -> Any:

@@ -21,7 +21,7 @@ from runs.log import Text
 from runs.models import JournalEntry, Run
 from runs.vocabulary import RunParked, RunQueued, RunSucceeded
 
-LOOK_AGAIN_ANYWAY = timedelta(minutes=1)  # for a cancelled run that waits for a person to say what happened
+LOOK_AGAIN_ANYWAY = timedelta(hours=1)  # for a cancelled run that waits for a person to say what happened; each look is in its log
 logger = logging.getLogger(__name__)
 
 

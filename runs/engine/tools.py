@@ -132,7 +132,7 @@ class Tool:
     target: str = ""
     credential: str = ""
     compensate: str | None = None  # the name of the tool that undoes it
-    lookup: Lookup | None = None
+    lookup: Lookup | None = None  # the first line of its docstring says on pages what it asks: “Whether the server has it, by its key.”
     honours_key: bool = False
     deadline: float = 30.0
     quarantine: float = 0.0  # after the deadline, how long something sent may still arrive

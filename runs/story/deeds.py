@@ -142,7 +142,9 @@ def expired(draft: Draft, line: Line) -> None:
 @tells("action.decided")
 def decided(draft: Draft, line: Line) -> None:
     approved = line.word("verdict") == "approved"
-    _become(draft, line, "approved" if approved else "rejected", decided_at=line.at, decided_seq=line.seq)
+    known = draft.actions.get(line.word("action"))
+    deciders = (*(known.deciders if known else ()), line.who.id)
+    _become(draft, line, "approved" if approved else "rejected", decided_at=line.at, decided_seq=line.seq, deciders=deciders)
     draft.deciders[line.word("action")] = (line.who, " at ", At(line.seq))
     digest = line.word("digest")
     same = draft.actions.get(line.word("action"))
@@ -204,6 +206,7 @@ def redeemed(draft: Draft, line: Line) -> None:
 def executed(draft: Draft, line: Line) -> None:
     action = _become(draft, line, "executed" if line.flag("ok", True) else "refused")
     draft.doing = ()
+    clear_block(draft, line, f"unknown:{line.word('action')}")
     if not line.flag("ok", True):
         draft.add(
             line,
@@ -243,7 +246,7 @@ def unknown(draft: Draft, line: Line) -> None:
 @tells("action.resolved")
 def resolved(draft: Draft, line: Line) -> None:
     outcome = line.word("outcome")
-    state = {"happened": "executed", "did_not_happen": "granted"}.get(outcome, "unknown")
+    state = {"happened": "executed", "did_not_happen": "refused"}.get(outcome, "unknown")
     _become(draft, line, state)
     if outcome != "look_again":
         clear_block(draft, line, f"unknown:{line.word('action')}")

@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from artifacts.rendition import WORDS
+from runs import vocabulary
 from runs.story.course import count
 from runs.story.draft import Draft, tells
 from runs.story.shapes import At, Changed, Code, File, Item, Label, Made, Part, Quote, Rich, Tag, Text, Took, Tool, Try
@@ -99,6 +100,9 @@ def tool_started(draft: Draft, line: Line) -> None:
 @tells("tool.ended")
 def tool_ended(draft: Draft, line: Line) -> None:
     draft.doing = ()
+    if line.who.kind == "system" and line.word("call").startswith(vocabulary.LOOK_UP):
+        _looked_up(draft, line)
+        return
     draft.usage = replace(draft.usage, tool_ms=draft.usage.tool_ms + line.count("ms"))
     tool, outcome, row = line.word("tool"), line.word("outcome"), _row_of(draft, line)
     if row is None or row.kind != "tool":
@@ -114,6 +118,18 @@ def tool_ended(draft: Draft, line: Line) -> None:
     told = (*(why or (TROUBLE.get(line.word("error"), "it failed"),)), *took)
     state = "waiting" if outcome == "unknown" else "failed"
     draft.change(row.first, last=line.seq, state=state, quiet=False, tries=(*row.tries, Try(attempt, line.seq, False, told)))
+
+
+def _looked_up(draft: Draft, line: Line) -> None:
+    """Handrail asked the outside what became of a call whose answer was lost."""
+    draft.usage = replace(draft.usage, tool_ms=draft.usage.tool_ms + line.count("ms"))
+    detail = line.text("detail")
+    if line.word("outcome") == "unknown":
+        why: Rich = (detail,) if detail else (TROUBLE.get(line.word("error"), "it tells nothing"),)
+        draft.add(line, "tool", ("Looked up what became of it: no answer",), minor=True, lines=(why,))
+    else:
+        found = "not there" if line.word("error") == "not_found" else "found"
+        draft.add(line, "tool", (f"Looked up what became of it: {found}",), minor=True)
 
 
 def _row_of(draft: Draft, line: Line) -> Item | None:
