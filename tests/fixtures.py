@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import hypothesis
 import pytest
@@ -43,6 +44,11 @@ def _belongs_to(database: str, item: pytest.Item) -> bool:
         return item.get_closest_marker("postgres_only") is None
     uses = any(map(item.get_closest_marker, ("django_db", "acceptance", "both_databases"))) or DATABASE_FIXTURES & set(item.fixturenames)
     return bool(uses) and item.get_closest_marker("sqlite_only") is None
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name by their argument what prints otherwise in each process: pytest-xdist compares the names."""
+    return argname if isinstance(val, UUID | set | frozenset) or type(val) is object else None
 
 
 _empty_the_tables = TransactionTestCase._fixture_teardown
