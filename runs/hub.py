@@ -90,11 +90,6 @@ class Feed:
             self.batches.append(batch)
         self.news.set()
 
-    def look(self) -> None:
-        """Have the viewer read the log."""
-        self.behind = True
-        self.news.set()
-
     def take(self, cursor: int) -> Batch | None:
         """What follows the cursor without a gap. None if there is nothing, or if the log must be read (`behind`)."""
         while self.batches:
@@ -135,6 +130,7 @@ class Hub:
         self.rooms: dict[UUID, set[Room]] = {}
         self.tasks: list[asyncio.Task[None]] = []
         self.connected = False
+        self.looking: asyncio.Task[None] | None = None  # kept, so that it is not collected while it runs
 
     @contextmanager
     def watch(self, run_id: UUID, actor: Actor) -> Iterator[Feed]:
@@ -236,7 +232,7 @@ class Hub:
     def _heard(self, message: dict[str, Any]) -> None:
         if message["type"] == "subscribe":  # also when the client library has subscribed again by itself
             self.connected = True
-            self._look_everywhere()
+            self.looking = asyncio.create_task(self._look(rooms=True))
         elif message["type"] == "message":
             try:
                 said = orjson.loads(message["data"])
@@ -251,22 +247,18 @@ class Hub:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL)
-            try:
-                heads = await in_thread(_heads)(list(self.runs)) if self.runs else {}
-            except Exception as error:  # the next look may fare better, and must come
-                log.warning("heads not read", extra={"error": type(error).__name__})
-                continue
-            for run_id, head in heads.items():
-                self.wake(run_id, head)
-            if not self.connected:
-                for room in self._all_rooms():
-                    room.put(None)
+            await self._look(rooms=not self.connected)
 
-    def _look_everywhere(self) -> None:
-        for watched in self.runs.values():
-            for feed in watched.feeds:
-                feed.look()
-        for room in self._all_rooms():
+    async def _look(self, *, rooms: bool) -> None:
+        """See for ourselves how far each watched run is. `rooms`: whether workspaces are told to look too."""
+        try:
+            heads = await in_thread(_heads)(list(self.runs)) if self.runs else {}
+        except Exception as error:  # the next look may fare better, and must come
+            log.warning("heads not read", extra={"error": type(error).__name__})
+            return
+        for run_id, head in heads.items():
+            self.wake(run_id, head)
+        for room in self._all_rooms() if rooms else ():
             room.put(None)
 
     def _all_rooms(self) -> list["Room"]:
