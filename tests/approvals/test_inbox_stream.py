@@ -1,11 +1,11 @@
 """The inbox's own stream: it says what changed for this person, and ends when their right does."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
 
 import orjson
 import pytest
-from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.test import Client
@@ -14,6 +14,7 @@ from access.models import Membership, User
 from access.rules import person
 from approvals import decisions
 from config.asgi import application
+from runs.hub import in_thread
 from tests.approvals.mailing import Proposed, propose_mail
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -29,7 +30,7 @@ def cookie(user: User) -> bytes:
 @asynccontextmanager
 async def inbox(user: User | None) -> Iterator[WebsocketCommunicator]:
     headers = [(b"host", b"handrail.test"), (b"origin", b"https://handrail.test")]
-    headers += [(b"cookie", await sync_to_async(cookie)(user))] if user else []
+    headers += [(b"cookie", await in_thread(cookie)(user))] if user else []
     socket = WebsocketCommunicator(application, "/ws/pages/inbox", headers=headers)
     connected, _ = await socket.connect(WITHIN)
     assert connected
@@ -37,6 +38,8 @@ async def inbox(user: User | None) -> Iterator[WebsocketCommunicator]:
         yield socket
     finally:
         await socket.disconnect()
+        # what was being drawn goes on in its thread, and must give its connection back before the database is taken away
+        await asyncio.get_running_loop().shutdown_default_executor()
 
 
 async def opened(socket: WebsocketCommunicator, proposed: Proposed | None, state: str = "") -> str:
@@ -54,12 +57,12 @@ async def hear(socket: WebsocketCommunicator, words: str) -> str:
     raise AssertionError(f"nothing said {words}")
 
 
-@sync_to_async
+@in_thread
 def propose(cast, **changes) -> Proposed:
     return propose_mail(cast, **changes)
 
 
-@sync_to_async
+@in_thread
 def decide(proposed, who, verdict="approved", reason=""):
     decisions.decide(proposed.action, reviewer=person(who.pk), verdict=verdict, digest=proposed.action.digest, reason=reason)
 
@@ -88,9 +91,9 @@ async def test_a_claim_is_heard_of(cast):
     async with inbox(cast.riley) as socket:
         await opened(socket, proposed)
         client = Client()
-        await sync_to_async(client.force_login)(cast.sam)
-        await sync_to_async(client.post)(proposed.url("claim"))
-        assert "Sam is on it." in await hear(socket, "is on it")
+        await in_thread(client.force_login)(cast.sam)
+        await in_thread(client.post)(proposed.url("claim"))
+        assert "Sam is on it." in await hear(socket, "is on it.")
 
 
 async def test_nothing_of_another_workspace_is_heard(cast):
@@ -109,7 +112,7 @@ async def test_a_right_that_was_withdrawn_ends_the_stream_at_the_next_move(cast)
     proposed = await propose(cast)
     async with inbox(cast.riley) as socket:
         await opened(socket, proposed)
-        await Membership.objects.filter(user=cast.riley).adelete()
+        await in_thread(Membership.objects.filter(user=cast.riley).delete)()
         await decide(proposed, cast.sam)
         closed = await socket.receive_output(WITHIN)
         assert (closed["type"], closed["code"]) == ("websocket.close", 4403)
