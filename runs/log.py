@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -66,6 +65,7 @@ class Held:
     row: Run
     changed: dict[str, Any] = field(default_factory=dict)
     pending: list[_Pending] = field(default_factory=list)
+    ending: State | None = None  # what `move` is ending the run as
 
     def append(
         self,
@@ -78,9 +78,13 @@ class Held:
         sender: str | None = None,
         sent_at: datetime | None = None,
     ) -> int:
-        """Append one event and return its sequence number. RunEnded once the run has ended."""
+        """Append one event and return its sequence number. RunEnded once the run has ended; an ending is written by `move` alone."""
         if self.row.ended_at is not None:
             raise RunEnded(f"The run ended as {self.row.state}.", state=self.row.state)
+        if lifecycle.ENDINGS.get(data.type) != self.ending:
+            raise IllegalTransition(f"{data.type} does not make a run {self.ending or self.row.state}.", state=self.row.state)
+        if getattr(data, "artifact", None) != (artifact and artifact.pk) or (artifact and artifact.run_id != self.row.pk):
+            raise InvalidEvent("An artifact stands in the event that made it, in the log of its own run.", type=data.type)
         payloads = {role: self._kept(data, role, text) for role, text in (texts or {}).items()}
         commitments = {role: payload.commitment for role, payload in payloads.items()}
         body = _body(data, actor, commitments, caused_by, sender, sent_at)
@@ -100,6 +104,7 @@ class Held:
         if lifecycle.ended(to):
             for guard in ending_guards:
                 guard(self)
+        self.ending = to if lifecycle.ended(to) else None
         now = clock.now()
         seq = self.append(data, actor=actor, **more)
         self.change(state=to.value, state_since=now, waiting=waiting or {}, wake_at=None)
@@ -117,6 +122,8 @@ class Held:
         if not data.roles.fullmatch(role):
             raise InvalidEvent(f"{data.type} carries no text called “{role[:40]}”.", type=data.type)
         if isinstance(text, Payload):
+            if text.workspace_id != self.row.workspace_id:
+                raise InvalidEvent("This text belongs to another workspace.", type=data.type)
             return text
         return vault.keep(self.row.workspace_id, text.content, label=text.label, media_type=text.media_type)
 
@@ -189,10 +196,15 @@ def _flush(held: Held, before: int) -> None:
     # the row lock makes this certain; the condition makes a mistake in locking loud
     if Run.objects.filter(pk=held.row.pk, seq=before).update(**held.changed) != 1:
         raise StaleToken("The log moved under this writer.")
-    wake = partial(live.wake, held.row.pk, held.row.workspace_id, held.row.seq)
-    transaction.on_commit(wake, robust=True)
+    _after_commit(live.wake, held.row.pk, held.row.workspace_id, held.row.seq)
     if held.changed.get("state") == State.QUEUED.value and held.row.workflow:
-        transaction.on_commit(partial(live.call_worker, held.row.pk), robust=True)
+        _after_commit(live.call_worker, held.row.pk)
+
+
+def _after_commit(tell: Callable[..., None], *about: Any) -> None:
+    """Whatever goes wrong in it is logged, and takes nothing back."""
+    # not a partial: Django names what failed by its __qualname__, which a partial lacks
+    transaction.on_commit(lambda: tell(*about), robust=True)
 
 
 def _insert(held: Held) -> None:
