@@ -1,4 +1,23 @@
 from tests.cast import cast
-from tests.fixtures import browser, new_context, new_stack, page, pytest_collection_modifyitems, pytest_make_parametrize_id, server
+from tests.fixtures import (
+    browser,
+    django_db_setup,
+    new_context,
+    new_stack,
+    page,
+    pytest_collection_modifyitems,
+    pytest_make_parametrize_id,
+    server,
+)
 
-__all__ = ["browser", "cast", "new_context", "new_stack", "page", "pytest_collection_modifyitems", "pytest_make_parametrize_id", "server"]
+__all__ = [
+    "browser",
+    "cast",
+    "django_db_setup",
+    "new_context",
+    "new_stack",
+    "page",
+    "pytest_collection_modifyitems",
+    "pytest_make_parametrize_id",
+    "server",
+]

@@ -12,6 +12,7 @@ import pytest
 from django.db import connection
 from django.test import TransactionTestCase
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from pytest_django import DjangoDbBlocker
 
 from access import append_only
 from tests import chromium
@@ -21,6 +22,7 @@ from tests.stack import Stack
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
+OTHERS_OUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "server", "new_stack"}
 
 
@@ -62,6 +64,15 @@ def _empty_append_only_tables_too(self: TransactionTestCase) -> None:
 
 
 TransactionTestCase._fixture_teardown = _empty_append_only_tables_too
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """pytest-django's; at the end it sends everybody else away: threads keep their connections, and then it could not be dropped."""
+    yield
+    if connection.vendor == "postgresql":
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(OTHERS_OUT)
 
 
 @pytest.fixture(scope="session")
