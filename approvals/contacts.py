@@ -1,6 +1,7 @@
-"""Who was written to before. Only what Handrail itself sent counts, and only addresses' hashes are kept in memory."""
+"""Who was written to before. Only what Handrail itself sent counts; in memory are hashes of addresses, and the names of their hosts."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from email.utils import parseaddr
 from functools import lru_cache
 from hashlib import sha256
@@ -13,7 +14,16 @@ from artifacts.models import Payload
 
 LOOKED_AT = 500  # the newest messages of a workspace; older ones do not count
 
-_known: dict[UUID, frozenset[bytes]] = {}
+
+@dataclass(frozen=True)
+class _Message:
+    """Whom one message went to."""
+
+    addresses: frozenset[bytes]
+    domains: frozenset[str]
+
+
+_known: dict[UUID, _Message] = {}
 
 
 def written_to(workspace_id: UUID, addresses: Iterable[str]) -> dict[str, int]:
@@ -22,7 +32,12 @@ def written_to(workspace_id: UUID, addresses: Iterable[str]) -> dict[str, int]:
     if not wanted:
         return {}
     messages = [_known[pk] for pk in _sent(workspace_id)]
-    return {address: sum(key in message for message in messages) for address, key in wanted.items()}
+    return {address: sum(key in message.addresses for message in messages) for address, key in wanted.items()}
+
+
+def domains(workspace_id: UUID) -> frozenset[str]:
+    """The hosts of everybody whom the newest messages went to. Two queries at most."""
+    return frozenset().union(*(_known[pk].domains for pk in _sent(workspace_id)))
 
 
 def bare(text: str) -> str:
@@ -42,11 +57,12 @@ def _sent(workspace_id: UUID) -> list[UUID]:
     return [pk for pk in found if pk in _known]
 
 
-def _recipients(payload: Payload) -> frozenset[bytes]:
+def _recipients(payload: Payload) -> _Message:
     try:
-        return frozenset(_hash(bare(to)) for to in canonical.parse(vault.open_bytes(payload)).recipients)
+        to = [bare(each) for each in canonical.parse(vault.open_bytes(payload)).recipients]
     except (vault.Erased, canonical.NotCanonical):
-        return frozenset()
+        to = []
+    return _Message(frozenset(_hash(each) for each in to), frozenset(each.rpartition("@")[2] for each in to if "@" in each))
 
 
 @lru_cache(maxsize=4096)

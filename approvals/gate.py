@@ -183,6 +183,7 @@ def _facts(held: Held, proposal: Proposal, what: CanonicalAction) -> inspection.
     return inspection.Facts(
         internal_domains=frozenset(Workspace.objects.values_list("mail_domains", flat=True).get(pk=workspace_id)),
         known_addresses=frozenset(address for address, times in contacts.written_to(workspace_id, what.recipients).items() if times),
+        known_domains=contacts.domains(workspace_id),
         contents={a.payload.commitment: vault.open_bytes(a.payload) for a in proposal.attachments},
         executed_same=sum(1 for action in same if action.state == "approved" and action.grant.outcome == "executed"),
         rejected_same=sum(1 for action in same if action.state == "rejected"),

@@ -10,7 +10,7 @@ from billiard import current_process
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import SecurityWarning
-from celery.signals import setup_logging, worker_process_init
+from celery.signals import setup_logging, worker_init, worker_process_init
 
 from config import env, lifeline
 
@@ -27,6 +27,14 @@ app.autodiscover_tasks()
 @setup_logging.connect
 def log_as_django_does(**_: Any) -> None:
     """Being connected is what counts: Celery then leaves logging alone, and Django's LOGGING holds for workers too."""
+
+
+@worker_init.connect
+def learn_the_characters(**_: Any) -> None:
+    """Asking Unicode about every code point takes a second: once here, and not in a transaction of each process of the pool."""
+    from access import characters
+
+    characters.parts("é")
 
 
 @worker_process_init.connect
