@@ -50,6 +50,11 @@ class Journal:
         self._entries[step] = entry
         return entry
 
+    def became(self, entry: JournalEntry, action_id: UUID) -> None:
+        """Write down which exact action a step became, in the caller's transaction."""
+        entry.action_id = action_id
+        entry.save(update_fields=["action_id"])
+
     def end(self, held: Held, entry: JournalEntry, result: Any, *, label: str, seq: int) -> None:
         """Write down what a step gave, in the caller's transaction: its result is then final."""
         entry.result = vault.keep(held.row.workspace_id, orjson.dumps(result), label=label, media_type="application/json")

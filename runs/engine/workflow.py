@@ -351,8 +351,7 @@ class Channel:
                 texts = {"detail": Text(answer.detail), "arguments": _json_text(proposal.arguments, tool.label)}
                 run.append(BlockRaised(block=tool.name, reason=answer.reason), actor=log.ENGINE, texts=texts)
             else:
-                entry.action_id = answer.action_id
-                entry.save(update_fields=["action_id"])
+                self._journal.became(entry, answer.action_id)
         if refused is not None:
             raise Parked("refused", step=step, detail=refused.detail)
         return entry
