@@ -21,7 +21,7 @@ from runs.engine.gates import Answer, Attached, Proposal, Redemption, Refused
 from runs.engine.tools import TOOLS, Tool
 from runs.errors import InFlight
 from runs.log import Held
-from runs.models import Event
+from runs.models import Event, Run
 from runs.vocabulary import ActionDelivered, ActionProposed
 
 RISKS = {"read": 1, "write": 1, "send": 2}
@@ -35,7 +35,7 @@ class ApprovalGate:
         rule = policy.in_force(held.row.workspace_id, tool.name) if tool.name in TOOLS else None
         if rule is None:
             return Refused("unregistered", f"{tool.name} is not registered in this workspace.")
-        judgement = policy.judge(rule, taint_of(held.row.pk, tool))
+        judgement = policy.judge(rule, taint_of(held.row, tool))
         if judgement.outcome == "never":
             return Refused("never", f"The policy “{rule.name}” never allows {tool.name}.")
         what = exact.build(proposal)
@@ -109,15 +109,15 @@ def refuse_ending(held: Held) -> None:
         raise InFlight
 
 
-def taint_of(run_id: UUID, tool: Tool) -> Taint:
+def taint_of(run: Run, tool: Tool) -> Taint:
     """What the run has read so far, from its log, and whether this tool sends."""
-    used = [TOOLS[name] for name in tools_used(run_id) if name in TOOLS]
+    used = [TOOLS[name] for name in tools_used(run) if name in TOOLS]
     return Taint(any(t.reads_private for t in used), any(t.reads_untrusted for t in used), tool.sends_out)
 
 
-def tools_used(run_id: UUID) -> set[str]:
+def tools_used(run: Run) -> set[str]:
     """The names of the tools that this run has started."""
-    bodies = Event.objects.filter(run_id=run_id, type="tool.started").values_list("body", flat=True)
+    bodies = Event.objects.filter(run_month=run.month, run_id=run.pk, type="tool.started").values_list("body", flat=True)
     return {orjson.loads(body)["data"]["tool"] for body in bodies}
 
 
