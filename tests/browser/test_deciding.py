@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -229,6 +230,25 @@ def test_what_arrives_is_there_by_itself_and_the_open_action_stays(page, waiting
     expect(page.locator(f'#queue a[href="{arrived.path}"]')).to_be_visible()
     expect(armed).to_be_focused()
     expect(page).to_have_url(waiting.url)
+
+
+def test_an_action_that_is_replaced_while_open_gives_way_to_the_new_one_with_what_changed(page, new_context, waiting):
+    newer = Waiting(waiting.server)
+    open_live(page, waiting, "Riley")
+    page.get_by_role("button", name="Approve exactly this").click()
+    page.get_by_role("button", name="Approve and send").wait_for()
+    # no verb supersedes yet: the rows are made as one would leave them, and a claim says that something moved
+    waiting.server.query(
+        "UPDATE approvals_proposedaction SET state = 'superseded', superseded_by_id = %s, settled_at = proposed_at WHERE id = %s",
+        UUID(as_uuid(newer.action["id"])),
+        UUID(as_uuid(waiting.action["id"])),
+    )
+    sam = open_live(new_context().new_page(), newer, "Sam")
+    sam.get_by_role("button", name="Claim").click()
+    expect(page.get_by_role("heading", name="What changed")).to_be_visible()
+    expect(page.locator("#panel")).to_have_attribute("data-action", as_uuid(newer.action["id"]))
+    expect(page.get_by_role("button", name="Approve and send")).to_have_count(0)
+    assert waiting.decisions() == []
 
 
 def test_a_manager_watches_it_being_decided_and_sees_it_redacted(new_context, waiting):
