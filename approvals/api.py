@@ -13,7 +13,7 @@ from access.api import afresh, known_for_awhile
 from access.errors import Forbidden
 from access.models import User
 from access.rules import Actor
-from approvals import decisions
+from approvals import decisions, execution
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
 from artifacts.redaction import plain
@@ -26,6 +26,20 @@ class PeopleDecide(Forbidden):
     """Only a person who is signed in decides."""
 
     what_next = "Nothing was decided. Whoever proposes an action waits for the answer: GET /api/v1/actions/{id}?wait=30."
+
+
+class PeopleSay(Forbidden):
+    """Only a person who is signed in says what became of an action."""
+
+    what_next = "Nothing was recorded. People who hold the right say it; the run goes on by itself then."
+
+
+class ResolutionIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    outcome: Literal["happened", "did_not_happen", "look_again"]
+    note: Annotated[str, StringConstraints(max_length=execution.MAX_NOTE)] = ""
+    reference: Annotated[str, StringConstraints(max_length=execution.MAX_REFERENCE)] = ""
 
 
 class DecisionIn(BaseModel):
@@ -59,6 +73,18 @@ def decide(request: HttpRequest, action_id: str, body: DecisionIn) -> Status:
     decided = decisions.decide(found, reviewer=actor, verdict=body.verdict, digest=body.digest, reason=body.reason, seen=body.seen)
     told = {"decision": _as_decision(decided.decision, actor.name), "action": {"id": decided.action.pk, "state": decided.action.state}}
     return Status(200 if decided.again else 201, told | {"again": decided.again})
+
+
+@router.post("/actions/{action_id}/resolution", response={200: Any, 201: Any}, summary="Say what became of an action with a lost answer")
+def resolve(request: HttpRequest, action_id: str, body: ResolutionIn) -> Status:
+    """Only while its outcome is unknown, and only by who had no part in it. The same said again gives the first (200)."""
+    actor: Actor = request.actor
+    if actor.kind != "human":
+        raise PeopleSay
+    found = rules.get(actor, ProposedAction, action_id, "runs.recover")
+    said = execution.resolve(found, by=actor, outcome=body.outcome, note=body.note, reference=body.reference)
+    told = {"outcome": said.outcome, "seq": said.seq, "again": said.again}
+    return Status(200 if said.again else 201, {"resolution": told, "action": _as_action(found)})
 
 
 def _asked(request: HttpRequest, action_id: str) -> tuple[Actor, ProposedAction, dict[str, Any]]:

@@ -19,6 +19,7 @@ from artifacts.vault import Shown
 from runs.engine.tools import TOOLS, Tool
 from runs.lifecycle import State
 from runs.models import Event
+from runs.vocabulary import LOOK_UP
 
 EVIDENCE = 8
 HEADER = re.compile(r"[A-Z][A-Za-z-]{1,30}: |[ \t]")  # or the continuation of one
@@ -173,11 +174,17 @@ def _evidence(before: list[_Told]) -> list[tuple[Evidence, _Told]]:
             found.pop(key, None)
             found[event.data["name"]] = _kept(evidence, event), event
             source = None
-        elif (event.type == "tool.ended" and event.data["outcome"] == "ok") or event.type == "model.called":
+        elif _gave_something(event):
             evidence = _drafted(event) if event.type == "model.called" else _answer(event)
             source = f"{event.type} {event.data.get('tool') or event.data['prompt']}", evidence
             found[source[0]] = evidence, event
     return sorted(found.values(), key=lambda pair: pair[1].seq)
+
+
+def _gave_something(event: _Told) -> bool:
+    if event.type == "tool.ended":  # what became of an earlier action is no evidence for a later one
+        return event.data["outcome"] == "ok" and not str(event.data.get("call", "")).startswith(LOOK_UP)
+    return event.type == "model.called"
 
 
 def _kept(evidence: Evidence, event: _Told) -> Evidence:
@@ -256,11 +263,16 @@ _STAGES: Mapping[str, tuple[str, str]] = {
     "action.executed": ("done", "Executed"),
     "action.verified": ("done", "What ran is what was approved"),
     "action.unknown": ("waiting", "Outcome unknown"),
-    "action.resolved": ("done", "A person said what happened"),
+    "action.resolved": ("done", "Said to have happened"),
     "action.withdrawn": ("cancelled", "Withdrawn"),
     "action.expired": ("cancelled", "Expired"),
     "action.superseded": ("cancelled", "Replaced by a newer action"),
     "action.recalled": ("undone", "Approval recalled"),
+}
+
+_SAID: Mapping[str, tuple[str, str]] = {
+    "did_not_happen": ("failed", "Said not to have happened"),
+    "look_again": ("waiting", "Had to be looked up again"),
 }
 
 
@@ -272,5 +284,7 @@ def _stages(after: list[_Told]) -> Iterable[Stage]:
             yield Stage(event.seq, event.at, "done" if approved else "cancelled", "Approved" if approved else "Rejected", by)
         elif event.type == "action.executed" and not event.data.get("ok", True):
             yield Stage(event.seq, event.at, "failed", "Failed: it did not happen", by)
+        elif event.type == "action.resolved" and event.data["outcome"] in _SAID:
+            yield Stage(event.seq, event.at, *_SAID[event.data["outcome"]], by)
         elif event.type in _STAGES:
             yield Stage(event.seq, event.at, *_STAGES[event.type], by)

@@ -7,6 +7,7 @@ looked up again for each drawing; withdrawn, the stream is closed with 4403, or 
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -17,8 +18,11 @@ from access import rules, sockets
 from access.errors import Refusal
 from access.rules import Actor
 from approvals import presenting
+from approvals.models import ProposedAction
 from approvals.presenting import Push
+from runs.consumers import RunPage
 from runs.hub import follow_workspace, in_thread
+from runs.models import Run
 
 SILENCE = 10.0  # seconds after which a reader hears that the stream is there
 MOST_SAID = 500  # characters that a reader may say at once
@@ -96,6 +100,22 @@ class InboxSocket(AsyncWebsocketConsumer):
     def _draw(self) -> Push:
         keep = self.drawn_as.startswith(presenting.WAITING)
         return presenting.push_inbox(self._enter(), self.open, keep=keep, last_key=self.drawn_as)
+
+
+class OutcomeSocket(RunPage):
+    """`ws/pages/actions/<id>/outcome?after=`: what makes the page of an unknown outcome the page as it is now. Ends with the run."""
+
+    @property
+    def action_id(self) -> str:
+        return self.scope["url_route"]["kwargs"]["action_id"]
+
+    def _enter(self) -> tuple[Actor, Run]:
+        actor = sockets.actor_of(self.scope)
+        return actor, rules.get(actor, ProposedAction, self.action_id, "approvals.view", related=("run",)).run
+
+    @property
+    def push(self) -> Callable[..., tuple[str, int]]:
+        return lambda _, actor, after: presenting.push_outcome(actor, UUID(self.action_id), after)
 
 
 def _said(text: str | None) -> tuple[UUID | None, str] | None:

@@ -323,7 +323,10 @@ def _delivery(action: ProposedAction, done: str) -> str:
     if grant is None:
         return ""
     if grant.outcome == "executed":
-        return f"It was {done}, once." if grant.verified_at is None else f"It was {done}, once, and what ran is what was approved."
+        said = f"A person said that it was {done}."
+        return said if grant.verified_at is None else f"It was {done}, once, and what ran is what was approved."
+    if grant.outcome == "failed" and grant.unknown_at is not None:
+        return f"A person said that it was not {done}. The approval is spent."
     if grant.outcome == "failed":
         return f"It was not {done}: the tool refused it. The approval is spent."
     if grant.outcome == "unknown":

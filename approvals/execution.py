@@ -142,18 +142,23 @@ def may_resolve(action: ProposedAction, actor: Actor) -> str:
     """Why this person may not say what happened; empty if they may."""
     if actor.kind != "human" or not rules.can(actor, "runs.recover", action.workspace_id):
         return f"This needs the right “{rules.CAPABILITIES['runs.recover']}”."
-    part = _part(action, actor.user_id)
+    part = _part(action, actor.user_id, _decided(action))
     return f"You {part}, so you can’t say what became of it." if part else ""
 
 
 def who_may_resolve(action: ProposedAction) -> list[User]:
     """The people who may say what became of this action, by name."""
-    return [user for user in rules.holders(action.workspace_id, "runs.recover") if not _part(action, user.pk)]
+    decided = _decided(action)
+    return [user for user in rules.holders(action.workspace_id, "runs.recover") if not _part(action, user.pk, decided)]
 
 
-def _part(action: ProposedAction, user_id: UUID | None) -> str:
+def _decided(action: ProposedAction) -> set[UUID]:
+    return set(Decision.objects.filter(action=action).values_list("reviewer_id", flat=True))
+
+
+def _part(action: ProposedAction, user_id: UUID | None, decided: set[UUID]) -> str:
     """What part this person had in the action, as the end of “You …”; empty if none."""
-    if Decision.objects.filter(action=action, reviewer_id=user_id).exists():
+    if user_id in decided:
         return "decided on this action"
     if user_id == action.run.agent.owner_id:
         return "own the agent that proposed this"

@@ -1,4 +1,5 @@
-"""What comes with a decision: the verdict, the digest that was drawn, the reason, and what the reviewer had looked at."""
+"""What comes with a decision (the verdict, the digest that was drawn, the reason, what the reviewer had looked at), and with a person's
+word about an unknown outcome."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,6 +7,7 @@ from typing import Any
 from django import forms
 
 from approvals.decisions import MAX_REASON
+from approvals.execution import MAX_NOTE, MAX_REFERENCE
 
 DAY = 24 * 3600
 OPENED = 100
@@ -31,3 +33,9 @@ class DecisionForm(forms.Form):
         """How long the card was open, as the browser counted; None without script."""
         text = self.data.get("seconds", "")
         return min(int(text), DAY) if text.isascii() and text.isdigit() and len(text) < 9 else None
+
+
+class OutcomeForm(forms.Form):
+    outcome = forms.ChoiceField(choices=[(word, word) for word in ("look_again", "happened", "did_not_happen")])
+    note = forms.CharField(required=False, max_length=MAX_NOTE, strip=False)
+    reference = forms.CharField(required=False, max_length=MAX_REFERENCE)

@@ -1,6 +1,6 @@
 """The queue: what waits for a person, and what no longer does. It only reads, and only renditions: the vault stays shut."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -57,6 +57,16 @@ class Gone:
 
 
 @dataclass(frozen=True)
+class Unknown:
+    """An action whose answer was lost, and of which this person may say what became."""
+
+    id: UUID
+    subject: str
+    run_title: str
+    since: datetime
+
+
+@dataclass(frozen=True)
 class Queue:
     """What a person sees in the left pane. `count` is all that wait for them; `more` is the cursor of the next page, or None."""
 
@@ -66,6 +76,7 @@ class Queue:
     more: UUID | None
     decides: bool
     decided_today: int = 0
+    unknown: tuple[Unknown, ...] = ()
 
     def after(self, action_id: UUID) -> Row | None:
         """The row to go to from an action: the one below it, else the first."""
@@ -84,20 +95,28 @@ def queue(actor: Actor, *, after: UUID | None = None, keep: UUID | None = None, 
     found = list(_columns(_page(actor, after, keep))[: limit + 1])
     rows = [_row(each, actor) for each in found[:limit]]
     more = rows[-1].id if len(found) > limit else None
-    count = waiting_count(actor) if more or after else sum(row.gone is None for row in rows)
+    unknown = () if after else tuple(_unknown(actor))
+    count = waiting_count(actor) if more or after else sum(row.gone is None for row in rows) + len(unknown)
     gone = [] if after else _gone(actor, keep={row.id for row in rows if row.gone})
     today = _decided_today(actor) if not rows and not after else 0
-    return Queue(rows, gone, count, more, bool(actor.workspaces("approvals.decide")), today)
+    return Queue(rows, gone, count, more, bool(actor.workspaces("approvals.decide")), today, unknown)
 
 
 def waiting_count(actor: Actor) -> int:
-    """How many actions wait for this person. One query."""
-    return mine(actor).count()
+    """How many actions wait for this person: for a decision, or for their word on what became of them."""
+    return mine(actor).count() + (unknown_to(actor).count() if actor.workspaces("runs.recover") else 0)
 
 
 def mine(actor: Actor) -> QuerySet[ProposedAction]:
     """What waits for a person: what they may decide; for those who may only look, all that waits in their workspaces."""
     return _reach(actor).filter(_open())
+
+
+def unknown_to(actor: Actor) -> QuerySet[ProposedAction]:
+    """Actions of which this person may say what became. For many rows what `execution.may_resolve` is for one."""
+    owned = Q(run__owner=actor.user_id) | Q(run__agent__owner=actor.user_id)
+    decided = Exists(Decision.objects.filter(action=OuterRef("pk"), reviewer=actor.user_id))
+    return rules.visible(actor, ProposedAction, "runs.recover").filter(~owned, ~decided, grant__outcome="unknown")
 
 
 def not_self(actor: Actor) -> Q:
@@ -135,6 +154,16 @@ def _page(actor: Actor, after: UUID | None, keep: UUID | None) -> QuerySet[Propo
         return rows.none()
     risk, until = mark["risk"], mark["expires_at"]
     return rows.filter(Q(risk__lt=risk) | Q(risk=risk, expires_at__gt=until) | Q(risk=risk, expires_at=until, pk__gt=after))
+
+
+def _unknown(actor: Actor) -> Iterable[Unknown]:
+    """The longest first. No query for who may not say anything."""
+    if not actor.workspaces("runs.recover"):
+        return
+    rows = unknown_to(actor).order_by("grant__unknown_at")
+    fields = ("id", "subject__rendition", "run__title__rendition", "grant__unknown_at")
+    for pk, subject, title, since in rows.values_list(*fields)[:PAGE]:
+        yield Unknown(pk, _text(subject), _text(title), since)
 
 
 def _columns(rows: QuerySet[ProposedAction]) -> QuerySet[ProposedAction, dict[str, Any]]:

@@ -164,6 +164,7 @@ class Grant(models.Model):
         indexes = [
             # what was redeemed and never heard of again
             models.Index(fields=["redeemed_at"], name="grant_in_flight", condition=Q(redeemed_at__isnull=False, outcome="none")),
+            models.Index(fields=["unknown_at"], name="grant_unknown", condition=Q(outcome="unknown")),  # what a person must say
         ]
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from access import rules
 from access.errors import Refusal
 from access.rules import Actor
-from approvals import canonical, cards, changes, contacts, decisions, exact, inbox, previews, warned
+from approvals import canonical, cards, changes, contacts, decisions, exact, inbox, previews, unknown, warned
 from approvals.background import Background, Leg
 from approvals.canonical import CanonicalAction
 from approvals.cards import Card, Setting
@@ -31,6 +31,7 @@ from artifacts.vault import Erased
 from runs.engine.tools import TOOLS
 
 WAITING = "waiting:True:"  # how the key of a course begins while the action waits
+UNKNOWN = ("_unknown_head", "_unknown_note", "_tried", "_lookup", "_say", "_unknown_aside")  # what changes of an unknown outcome's page
 RELATED = ("policy", "run", "run__agent", "run__owner", "workspace", "superseded_by", "claimed_by", "editor", "grant")
 
 
@@ -233,6 +234,16 @@ def course_fragments(drawn: Course, rows: Queue) -> str:
     context = {"course": drawn, "next_row": rows.after(drawn.action.pk), "typed": Typed()}
     names = ["_status", "_outcome", "_quorum", "_aside", *([] if drawn.bar else ["_decide"])]
     return "".join(out_of_band(render_to_string(f"approvals/{name}.html", context)) for name in names)
+
+
+def push_outcome(actor: Actor, action_id: UUID, after: int) -> tuple[str, int]:
+    """(HTML, seq): what makes the page of an unknown outcome, drawn at event `after`, the page as it is now. Nothing if it is the same."""
+    action = find(actor, action_id)
+    if action.run.seq <= after:
+        return "", action.run.seq
+    context = {"known": unknown.read(action, actor), "action": action}
+    parts = (render_to_string(f"approvals/{name}.html", context).strip() for name in UNKNOWN)
+    return "".join(out_of_band(part) for part in parts), action.run.seq
 
 
 def out_of_band(fragment: str) -> SafeString:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from approvals import views
+from approvals import outcome_views, views
 
 app_name = "approvals"
 urlpatterns = [
@@ -9,5 +9,6 @@ urlpatterns = [
     path("actions/<uuid:action_id>/decision", views.decision, name="decision"),
     path("actions/<uuid:action_id>/claim", views.claim, name="claim"),
     path("actions/<uuid:action_id>/release", views.release, name="release"),
+    path("actions/<uuid:action_id>/outcome", outcome_views.outcome, name="outcome"),
     path("actions/<uuid:action_id>/attachments/<int:index>", views.attachment, name="attachment"),
 ]

@@ -35,6 +35,7 @@ PEOPLE = ["nobody", "gone", "olga", "riley", "morgan", "otto", "ada", "priya", "
 EVERYBODY = "ok " * 12
 THOSE_WHO_SEE = "in in none ok ok ok ok ok ok none none in"
 THOSE_WHO_SEE_APPROVALS = "in in none ok ok ok ok ok none none none in"
+SAID = {"outcome": "did_not_happen", "note": "Nothing arrived."}
 
 # method, address, what each of PEOPLE gets, and what is sent
 TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -64,6 +65,8 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "actions/<uuid:action_id>/claim", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/release", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/decision", "in in none ok no no no no none none none in", {"data": {"verdict": "rejected"}}),
+    ("GET", "actions/<uuid:action_id>/outcome", THOSE_WHO_SEE_APPROVALS, {}),
+    ("POST", "actions/<uuid:action_id>/outcome", "in in none no no ok no no none none none in", {"data": SAID}),
     # the API
     ("GET", "api/v1/", "none " * 12, {}),
     ("GET", "api/v1/openapi.json", EVERYBODY, {}),
@@ -84,6 +87,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
         "in in none ok no no no no no no no in",
         {"json": {"verdict": "approved", "digest": "0" * 64}},
     ),
+    ("POST", "api/v1/actions/<action_id>/resolution", "in in none no no ok no no no no no in", {"json": SAID}),
     # last, for it ends the sessions
     ("POST", "sign-out", "in " * 12, {}),
 ]
@@ -92,6 +96,7 @@ STREAMS: list[tuple[str, str, str]] = [
     ("websocket", "ws/runs/(?P<run_id>[^/]+)", THOSE_WHO_SEE),
     ("websocket", "ws/pages/runs/(?P<run_id>[^/]+)", THOSE_WHO_SEE),
     ("websocket", "ws/pages/inbox", "in in ok ok ok ok ok ok no no no in"),
+    ("websocket", "ws/pages/actions/(?P<action_id>[^/]+)/outcome", THOSE_WHO_SEE_APPROVALS),
 ]
 Who = Mapping[str, str]  # headers
 
@@ -140,7 +145,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     action: ProposedAction = things["action"]
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0}
-    values |= {"<uuid:action_id>": action.pk, "<action_id>": action.pk}
+    values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
     for blank, value in values.items():
         address = address.replace(blank, str(value))
     return f"/{address}"

@@ -1,14 +1,18 @@
 """What became of an action whose answer was lost: who may say so, what is refused, and what then stands."""
 
+import html
+import re
 from datetime import timedelta
 
 import orjson
 import pytest
+from django.http import HttpResponse
+from django.test import Client
 
 from access.errors import Forbidden
 from access.models import Membership, Role, User
 from access.rules import ROLES, Actor, person
-from approvals import decisions, execution, policy
+from approvals import decisions, execution, inbox, policy, presenting
 from approvals.errors import BeingLookedUp, NoteNeeded, NotUnknown, NotYours, ReferenceNeeded
 from approvals.models import Grant, ProposedAction
 from artifacts import vault
@@ -16,6 +20,7 @@ from config import clock
 from runs import signals, starting
 from runs.engine import executor, sweep
 from runs.models import Event, JournalEntry, Run
+from tests.approvals.mailing import propose_mail
 from tests.runs import workflows
 from tests.runs.workflows import World
 
@@ -246,3 +251,155 @@ def test_a_cancelled_run_is_looked_up_again_when_asked_and_sends_nothing(cast, u
     unknown.walk()
     assert unknown.run.state == "cancelled" and unknown.grant.outcome == "executed"
     assert [what for _, what, _ in outside.done] == ["note", "say"]
+
+
+# the page ---------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def otto(cast, client) -> Client:
+    client.force_login(cast.otto)
+    return client
+
+
+def url(unknown: Unknown, *more: str) -> str:
+    return "/".join(["/actions", str(unknown.action.pk), *(more or ["outcome"])])
+
+
+def text(response: HttpResponse) -> str:
+    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split()))
+
+
+def test_the_page_tells_what_was_tried_and_what_each_look_up_gave(unknown, otto):
+    shown = text(otto.get(url(unknown)))
+    for words in (
+        "Say it: did it happen?",
+        "Handrail asked for this and never heard back.",
+        "Riley approved exactly this",
+        "Request left for the outside",
+        "Nothing tells whether it arrived. A second one is blocked.",
+        "you Riley, who approved it Priya, who owns the run The agent",
+        f"Key {unknown.grant.pk}",
+    ):
+        assert words in shown, words
+    assert shown.count("No answer None, it tells neither yes nor no. blind") == 3
+    assert "Record this" in shown and "Look again now" in shown
+
+
+def test_a_get_changes_nothing_whatever_it_carries(unknown, otto):
+    before = Event.objects.filter(run_id=unknown.run.pk).count()
+    for _ in range(2):
+        assert otto.get(url(unknown), {"outcome": "happened", "note": "It did.", "reference": "1"}).status_code == 200
+    assert otto.head(url(unknown)).status_code == 200
+    assert Event.objects.filter(run_id=unknown.run.pk).count() == before and unknown.grant.outcome == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "told"),
+    [
+        (
+            {"outcome": "happened", "note": " ", "reference": "RE-1"},
+            422,
+            "Say what you saw, in at least one sentence. Nothing was recorded.",
+        ),
+        ({"outcome": "happened", "note": "I saw <b>it</b>.", "reference": ""}, 422, "Name the reference under which it happened."),
+        ({"outcome": "did_not_happen", "note": "", "reference": "RE-1"}, 422, "Say what you saw"),
+        ({"outcome": "no idea", "note": "I saw <b>it</b>."}, 422, "Choose what happened. Nothing was recorded."),
+        ({"outcome": "happened", "note": "x" * 4001, "reference": "RE-1"}, 422, "The note is too long."),
+    ],
+)
+def test_what_is_missing_is_said_beside_the_field_and_what_was_typed_stays(unknown, otto, sent, status, told):
+    response = otto.post(url(unknown), sent)
+    assert response.status_code == status and told in text(response)
+    page = response.content.decode()
+    assert html.escape(sent["note"]) in page and html.escape(sent.get("reference", "")) in page and "<b>it</b>" not in page
+    assert unknown.said() == 0
+
+
+def test_who_may_not_say_reads_the_page_and_is_told_why_in_place(cast, unknown, client):
+    client.force_login(cast.riley)
+    page = client.get(url(unknown))
+    assert "Record this" not in text(page) and "This needs the right “Say what happened" in text(page)
+    refused = client.post(url(unknown), {"outcome": "happened", "note": "I know it did.", "reference": "RE-1"})
+    assert refused.status_code == 403 and "What was tried" in text(refused)
+    assert "I know it did." in text(refused) and unknown.said() == 0
+
+
+def test_who_comes_too_late_is_told_what_stands(cast, unknown, otto):
+    unknown.say("happened")
+    give_the_right(cast.sam)
+    sam = Client()
+    sam.force_login(cast.sam)
+    late = sam.post(url(unknown), {"outcome": "did_not_happen", "note": "Nothing there."})
+    assert late.status_code == 409 and "Otto said that it happened." in text(late) and "Nothing there." in text(late)
+    assert "Record this" not in text(late)
+
+
+def test_the_same_form_twice_records_once_and_shows_what_stands(unknown, otto):
+    sent = {"outcome": "happened", "note": "It is in the outbox.", "reference": "RE-7 <i>"}
+    for _ in range(2):
+        response = otto.post(url(unknown), sent)
+        assert (response.status_code, response["Location"]) == (303, url(unknown))
+    assert unknown.said() == 1
+    shown = text(otto.get(url(unknown)))
+    assert "Otto said that it happened" in shown and "Reference RE-7 <i>" in shown and "Record this" not in shown
+
+
+def test_htmx_is_answered_with_the_two_columns_in_place(unknown, otto):
+    response = otto.post(url(unknown), {"outcome": "look_again"}, headers={"HX-Request": "true"})
+    page = response.content.decode()
+    assert response.status_code == 200 and page.lstrip().startswith('<div class="doc__main" id="unknown"')
+    assert 'id="unknown-aside" aria-label="Rules" hx-swap-oob="morph"' in page and "<html" not in page
+    assert "It is being looked up now" in text(response) and "Asking" in text(response)
+    early = otto.post(url(unknown), {"outcome": "did_not_happen", "note": "Nothing there."}, headers={"HX-Request": "true"})
+    assert early.status_code == 409 and "This is being looked up right now." in text(early) and "Nothing there." in text(early)
+
+
+def test_a_push_is_what_the_page_is(cast, unknown, otto):
+    before = Event.objects.filter(run_id=unknown.run.pk).count()
+    unknown.say("look_again")
+    unknown.walk()
+    pushed, seq = presenting.push_outcome(person(cast.otto.pk), unknown.action.pk, before)
+    assert seq > before and presenting.push_outcome(person(cast.otto.pk), unknown.action.pk, seq) == ("", seq)
+    page = without_token(otto.get(url(unknown)).content.decode())
+    for part in re.split(r' hx-swap-oob="morph"', pushed)[1:]:
+        assert squeezed(part[: part.rindex("<")]) in squeezed(page)
+
+
+def without_token(page: str) -> str:
+    return re.sub(r'<input type="hidden" name="csrfmiddlewaretoken"[^>]*>', "", page)
+
+
+def squeezed(page: str) -> str:
+    return "".join(page.split())
+
+
+def test_what_was_never_unknown_has_a_page_of_its_own_and_takes_no_word(cast, otto):
+    proposed = propose_mail(cast)
+    assert otto.get(proposed.url("outcome"))["Location"] == proposed.url()
+    late = otto.post(proposed.url("outcome"), {"outcome": "did_not_happen", "note": "Nothing there."})
+    assert late.status_code == 409 and "It was never run: it is waiting." in text(late)
+
+
+def test_an_operator_finds_it_in_the_inbox_on_the_run_and_on_the_action(cast, unknown, otto, client):
+    assert inbox.waiting_count(person(cast.otto.pk)) == 1
+    assert f'href="{url(unknown)}"' in otto.get("/inbox").content.decode()
+    assert f'href="{url(unknown)}"' in otto.get(url(unknown, "")[:-1]).content.decode()
+    run = otto.get(f"/runs/{unknown.run.pk}").content.decode()
+    assert "Say what happened" in run and f'href="{url(unknown)}"' in run and "You can say what happened." in run
+    client.force_login(cast.riley)
+    assert inbox.waiting_count(person(cast.riley.pk)) == 0
+    assert f'href="{url(unknown)}"' not in client.get("/inbox").content.decode()
+    run = client.get(f"/runs/{unknown.run.pk}").content.decode()
+    assert "Read what was tried" in run and "Otto can say what happened." in run
+
+
+def test_the_api_takes_a_persons_word_and_answers_a_repeat_with_the_first(unknown, otto, cast):
+    address = f"/api/v1/actions/{unknown.action.pk}/resolution"
+    sent = {"outcome": "happened", "note": "It is in the outbox.", "reference": "RE-7"}
+    first, again = (otto.post(address, sent, content_type="application/json") for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["resolution"]["seq"] == again.json()["resolution"]["seq"] and again.json()["resolution"]["again"]
+    assert first.json()["action"]["grant"]["outcome"] == "executed"
+    other = otto.post(address, sent | {"outcome": "did_not_happen"}, content_type="application/json")
+    assert other.status_code == 409 and other.json()["said"] == "happened" and other.json()["by"] == "Otto"
