@@ -1,0 +1,129 @@
+"""Every page, in light and dark, wide and narrow: axe finds nothing (WCAG 2.2 AA), nothing sticks out, the console is empty.
+
+The runs that are shown come from an ordinary message and from one that tries everything; what it tries shows as text.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.acceptance.triage import Person, Triage
+from tests.browser.hostile import message
+from tests.browser.test_story import signed_in
+from tests.stack import Stack
+
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+LOOKS = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
+
+
+@pytest.fixture(scope="module")
+def runs(server: Stack, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Triage]:
+    """One that waits, one that is done, and one whose message is hostile."""
+    file = tmp_path_factory.mktemp("hostile") / "hostile.eml"
+    file.write_bytes(message())
+    told = {
+        "waiting": Triage.start(server),
+        "done": Triage.start(server, "wrong-vat-number.eml"),
+        "hostile": Triage.start(server, str(file)),
+    }
+    with Person(server, "Sam") as sam:
+        sam.decide(told["done"].waiting_action(), "approved")
+    told["done"].wait_for("succeeded")
+    for name in ("waiting", "hostile"):
+        told[name].waiting_action()
+    return told
+
+
+def run_pages(run: Triage) -> list[str]:
+    action = UUID(str(run.actions()[0]["id"]))
+    artifact = run.stack.query("SELECT id FROM artifacts_artifact WHERE run_id = %s ORDER BY created_at", run.id)[0]["id"]
+    return [f"/runs/{run.id}", f"/runs/{run.id}/events", f"/actions/{action}", f"/artifacts/{UUID(str(artifact))}"]
+
+
+@contextmanager
+def browsing(browser: Browser, server: Stack, who: str, width: int, theme: str) -> Iterator[tuple[Page, list[str]]]:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    context.set_default_timeout(30_000)
+    page, complaints = context.new_page(), []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(f"a dialog: {dialog.message}") or dialog.dismiss())
+    try:
+        yield (signed_in(page, server, who) if who else page), complaints
+    finally:
+        context.close()
+
+
+def faults(page: Page) -> list[str]:
+    """What axe finds, and what is wider than the window."""
+    page.evaluate(AXE)
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)["violations"]
+    axe = [f"{v['id']}: {node['html'][:160]} ({node['failureSummary'][:200]})" for v in found for node in v["nodes"]]
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return axe + ([f"{wide} px wider than the window"] if wide > 0 else [])
+
+
+def look_at(page: Page, complaints: list[str], base: str, paths: list[str]) -> dict[str, list[str]]:
+    """Path → what is wrong there."""
+    wrong = {}
+    for path in paths:
+        complaints.clear()
+        answer = page.goto(base + path)
+        page.wait_for_load_state("load")
+        found = [] if answer and answer.status == 200 else [f"answered {answer and answer.status}"]
+        found += complaints  # before axe, whose own styles the policy of the page refuses
+        found += faults(page)
+        if page.evaluate("window.owned"):
+            found.append("a script of the message ran")
+        if found:
+            wrong[path] = found
+    return wrong
+
+
+@pytest.mark.timeout(600)  # twenty pages; axe takes a second or more for each
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+def test_every_page_is_fit_for_everybody(browser: Browser, server: Stack, runs: dict[str, Triage], width: int, theme: str):
+    own = ["/inbox", "/runs", "/runs?q=nothing-like-this", "/runs?state=waiting"]
+    pages = own + [path for run in runs.values() for path in run_pages(run)]
+    with browsing(browser, server, "Riley", width, theme) as (page, complaints):
+        assert look_at(page, complaints, server.base_url, pages) == {}
+    with browsing(browser, server, "Otto", width, theme) as (page, complaints):
+        assert look_at(page, complaints, server.base_url, ["/inbox", "/runs/new", f"/runs/{runs['waiting'].id}"]) == {}
+    with browsing(browser, server, "", width, theme) as (page, complaints):
+        assert look_at(page, complaints, server.base_url, ["/sign-in"]) == {}
+
+
+def test_what_a_message_tries_shows_as_text(browser: Browser, server: Stack, runs: dict[str, Triage]):
+    run = runs["hostile"]
+    with browsing(browser, server, "Riley", 1440, "light") as (page, complaints):
+        page.goto(f"{server.base_url}/runs/{run.id}")
+        assert "<script>" in page.locator("h1").inner_text()
+        assert "49" not in page.locator("h1").inner_text()
+        assert page.locator("h1 .glyph").count() > 0  # what can't be seen is drawn
+        assert not complaints
+
+
+def test_a_message_on_its_way_in_shows_as_text(browser: Browser, server: Stack, tmp_path: Path):
+    file = tmp_path / "x.eml"
+    file.write_bytes(message())
+    with browsing(browser, server, "Otto", 390, "dark") as (page, complaints):
+        page.goto(f"{server.base_url}/runs/new")
+        page.set_input_files("input[type=file]", file)
+        page.wait_for_url(re.compile("message="))
+        assert not complaints
+        assert faults(page) == []
+        assert not page.evaluate("window.owned")
+
+
+def test_no_page_allows_what_is_unsafe(server: Stack, runs: dict[str, Triage]):
+    with Person(server, "Riley") as riley:
+        for path in ["/sign-in", "/inbox", "/runs", "/nowhere", *run_pages(runs["hostile"])]:
+            policy = riley.http.get(path).headers["content-security-policy"]
+            assert "unsafe" not in policy and "default-src 'none'" in policy, path
