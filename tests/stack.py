@@ -106,7 +106,7 @@ class Stack:
         until(self._is_ready, within=START_MAX, what=lambda: f"the stack to be ready\n{self.output()}")
         return self
 
-    def stop(self, *, within: float = 15.0) -> None:
+    def stop(self, *, within: float = 40.0) -> None:
         """End it as Ctrl-C would; whatever does not end in time is killed, and that is an error."""
         for process in self._spawned:
             process.kill()

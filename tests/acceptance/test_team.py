@@ -1,0 +1,43 @@
+"""The team's topology: PostgreSQL, several web processes, two beats at once; the same code by settings alone."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.stack import PYTHON, Stack, free_ports
+from tests.waiting import until
+
+pytestmark = pytest.mark.postgres_only
+TEAM = {"HANDRAIL_DEMO": "0", "HANDRAIL_URL": "https://handrail.test", "ALLOWED_HOSTS": "127.0.0.1", "LOG_FORMAT": "json"}
+
+
+def get(port: int, path: str) -> httpx.Response | None:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}{path}", headers={"Host": "handrail.test"}, timeout=10)
+    except httpx.HTTPError:
+        return None
+
+
+def test_a_team_runs_several_of_each_beside_one_database(new_stack: Callable[..., Stack]) -> None:
+    stack = new_stack(database="postgres", env=TEAM)
+    other = free_ports(1)
+    valkey = {"VALKEY_URL": f"unix://{stack.data}/valkey.sock"}
+    stack.spawn(PYTHON, "-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(other), "config.asgi:application", env=valkey)
+    stack.spawn(PYTHON, "-m", "celery", "-A", "config.celery", "-q", "beat", "--pidfile=", env=valkey)
+    stack.spawn_worker(env=valkey)
+
+    for port in (stack.port, other):
+        ready = until(lambda port=port: get(port, "/readyz"), within=60, what="a web process to be ready")
+        assert ready.json() == {"ready": True, "database": "ok", "valkey": "ok", "append_only": "ok"}
+        page = get(port, "/sign-in")
+        assert page.status_code == 200 and "Continue as" not in page.text
+        assert "__Host-handrail_csrf" in page.headers["Set-Cookie"] and "Secure" in page.headers["Set-Cookie"]
+        assert get(port, "/sign-in/as").status_code in (403, 404, 405)
+    until(lambda: stack.output().count("celery@") >= 1 and "extra-" in stack.output(), within=60, what="both workers")
+    assert '"level": "error"' not in stack.output(), stack.output()
+
+
+def test_the_seed_is_for_the_demo_only(new_stack: Callable[..., Stack]) -> None:
+    stack = new_stack(database="postgres", env=TEAM, without=["worker", "beat"])
+    assert "This is not the demo" in stack.manage("demo_seed", check=False)
