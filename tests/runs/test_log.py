@@ -630,12 +630,17 @@ def no_valkey(request, settings, monkeypatch, tmp_path) -> Iterator[None]:
         if request.param == "silent":
             listening.bind(str(path))
             listening.listen(64)
-        settings.VALKEY_URL = f"unix://{path}"
         monkeypatch.setenv("CELERY_BROKER_WRITE_URL", f"redis+socket://{tmp_path}/nobody.sock")
         monkeypatch.setattr(celery.amqp, "_producer_pool", None)
-        live._valkey.cache_clear()
+        forget_valkey()
+        settings.VALKEY_URL = f"unix://{path}"
         yield
-        live._valkey.cache_clear()
+        forget_valkey()
+
+
+def forget_valkey() -> None:
+    live._valkey().close()
+    live._valkey.cache_clear()
 
 
 @needs_database
