@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from django import template
-from django.utils.html import escape, format_html
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from access.templatetags.handrail import icon
+from access.templatetags.handrail import breakable, icon
 from artifacts.rendition import Glyph, Hidden, More, Segment, Text, segments
 
 register = template.Library()
@@ -57,7 +57,7 @@ def _drawn(parts: Iterable[Segment]) -> SafeString:
 def _part(part: Segment) -> str:
     match part:
         case Text(text):
-            return escape(text)
+            return breakable(text)
         case Hidden():
             return format_html('<span class="redacted">{}{}</span>', icon("lock", small=True), f"{part.words} hidden")
         case Glyph():

@@ -1,6 +1,7 @@
 """The marks of the interface: each is shape and word, each is safe whatever text it is given."""
 
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -230,3 +231,10 @@ def test_the_bar_offers_only_rooms_that_exist_and_may_be_entered(monkeypatch):
     source = "{% nav as rooms %}{% for room in rooms %}{{ room.word }} {{ room.here }};{% endfor %}"
     assert draw(source, request=request) == "Door True;"
     assert draw(source, request=SimpleNamespace(path="/", actor=NOBODY, COOKIES={})) == ""
+
+
+def test_a_very_long_word_has_places_to_break_and_loses_nothing():
+    drawn = tags.glyphs("A" * 1000 + " <b>" + "&" * 200)
+    assert drawn.count("<wbr>") == 12 + 2
+    assert unescape(drawn.replace("<wbr>", "")) == f"<bdi>{'A' * 1000} <b>{'&' * 200}</bdi>"
+    assert "<wbr>" not in tags.glyphs("word " * 500)

@@ -62,29 +62,32 @@ def browsing(browser: Browser, server: Stack, who: str, width: int, theme: str) 
 
 
 def faults(page: Page) -> list[str]:
-    """What axe finds, and what is wider than the window."""
+    """What axe finds. It asks for style sheets and puts in styles of its own, which the page's policy refuses: look at the console before."""
     page.evaluate(AXE)
-    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)["violations"]
-    axe = [f"{v['id']}: {node['html'][:160]} ({node['failureSummary'][:200]})" for v in found for node in v["nodes"]]
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules, preload: false})", RULES)["violations"]
+    return [f"{v['id']}: {node['html'][:160]} ({node['failureSummary'][:200]})" for v in found for node in v["nodes"]]
+
+
+def shown(page: Page, complaints: list[str], base: str, path: str) -> list[str]:
+    """What is wrong with a page as it comes: its status, its console, its width, and whether a script of a message ran."""
+    answer = page.goto(base + path)
+    page.wait_for_load_state("load")
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    return axe + ([f"{wide} px wider than the window"] if wide > 0 else [])
+    wrong = [] if answer and answer.status == 200 else [f"answered {answer and answer.status}"]
+    wrong += [f"{wide} px wider than the window"] if wide > 0 else []
+    wrong += ["a script of the message ran"] if page.evaluate("window.owned") else []
+    wrong += complaints
+    complaints.clear()
+    return wrong
 
 
 def look_at(page: Page, complaints: list[str], base: str, paths: list[str]) -> dict[str, list[str]]:
     """Path → what is wrong there."""
-    wrong = {}
+    wrong = {path: shown(page, complaints, base, path) for path in paths}
     for path in paths:
-        complaints.clear()
-        answer = page.goto(base + path)
-        page.wait_for_load_state("load")
-        found = [] if answer and answer.status == 200 else [f"answered {answer and answer.status}"]
-        found += complaints  # before axe, whose own styles the policy of the page refuses
-        found += faults(page)
-        if page.evaluate("window.owned"):
-            found.append("a script of the message ran")
-        if found:
-            wrong[path] = found
-    return wrong
+        page.goto(base + path)
+        wrong[path] += faults(page)
+    return {path: found for path, found in wrong.items() if found}
 
 
 @pytest.mark.timeout(600)  # twenty pages; axe takes a second or more for each
