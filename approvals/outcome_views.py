@@ -70,4 +70,6 @@ def _page(request: HttpRequest, known: Unknown, *, focus: str = "", status: int 
     """The whole page; for htmx its two columns."""
     context = {"known": known, "action": known.action, "focus": focus, "room": "inbox", "title": plain(known.subject)}
     part = request.headers.get("HX-Request") == "true" and request.method == "POST"
-    return render(request, "approvals/_unknown_reply.html" if part else "approvals/unknown.html", context, status=status)
+    if part:
+        return render(request, "approvals/_unknown_reply.html", context | {"count": presenting.count(request.actor)}, status=status)
+    return render(request, "approvals/unknown.html", context, status=status)

@@ -243,7 +243,12 @@ def push_outcome(actor: Actor, action_id: UUID, after: int) -> tuple[str, int]:
         return "", action.run.seq
     context = {"known": unknown.read(action, actor), "action": action}
     parts = (render_to_string(f"approvals/{name}.html", context).strip() for name in UNKNOWN)
-    return "".join(out_of_band(part) for part in parts), action.run.seq
+    return "".join(out_of_band(part) for part in parts) + count(actor), action.run.seq
+
+
+def count(actor: Actor) -> SafeString:
+    """How many actions wait for this person, to replace what the top bar says."""
+    return out_of_band(render_to_string("_inbox_count.html", {"inbox_count": inbox.waiting_count(actor)}))
 
 
 def out_of_band(fragment: str) -> SafeString:

@@ -30,8 +30,7 @@ from runs.story.wire import moment
 from runs.story.work import TROUBLE, spoken
 from runs.vocabulary import LOOK_UP
 
-SHOWN = ("to", "cc", "bcc", "subject", "message_id")  # of a message, what tells it from others
-TITLES = {"message_id": "Message-ID"}
+SHOWN = ("to", "cc", "bcc", "subject")  # of a message, what tells it from others
 FACTS, SHORT = 4, 120
 NOTABLE = 50  # ms
 _OTHERS = ("tool.started", "tool.ended", "run.resumed")
@@ -99,12 +98,13 @@ class Unknown:
     repeats: bool  # what a look-up surely does not find is done once more
     may: bool
     why_not: str
-    who: tuple[str, ...]
+    who: tuple[str, ...]  # who else may say
     approvers: tuple[str, ...]
     said: Tried | None  # what a person said last
     facts: tuple[tuple[str, str], ...]
     arguments: int
-    recipients: tuple[str, ...]
+    recipients: int
+    nonce: str  # of a message; what tells it from all others
     typed: Typed = Typed()
 
     @property
@@ -168,7 +168,8 @@ def read(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) ->
     subject, run_title = (ERASED if texts[pk].erased_at else texts[pk].text for pk in (action.subject_id, action.run.title_id))
     firm_from = effects.firm_from(tool, grant.redeemed_at) if tool and grant and grant.redeemed_at else None
     why_not = execution.may_resolve(action, actor)
-    facts, arguments, recipients = _masked(action)
+    shown = exact.masked(action)
+    arguments = shown.get("arguments") or {}
     seen = Unknown(
         action=action,
         grant=grant,
@@ -186,12 +187,13 @@ def read(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) ->
         repeats=_repeats(action, tool),
         may=not why_not,
         why_not=why_not,
-        who=tuple("you" if str(user.pk) == actor.id else user.name for user in execution.who_may_resolve(action)),
+        who=tuple(user.name for user in execution.who_may_resolve(action) if str(user.pk) != actor.id),
         approvers=tuple(dict.fromkeys(name for each in tried if each.word == "approved" for name in each.names)),
         said=next((each for each in reversed(tried) if each.word == "said"), None),
-        facts=facts,
-        arguments=arguments,
-        recipients=recipients,
+        facts=tuple(_facts(action, arguments)),
+        arguments=len(arguments),
+        recipients=len(shown.get("recipients") or ()),
+        nonce=str(shown.get("nonce", "")) if action.card == "email" else "",
         typed=typed or Typed(),
     )
     return _with_next(seen)
@@ -246,8 +248,9 @@ def _is_look(event: _Told) -> bool:
 
 def _look(event: _Told) -> Look:
     answer = "nothing" if event.data["outcome"] == "unknown" else "absent" if event.data.get("error") == "not_found" else "found"
-    why = event.texts.get("detail") or TROUBLE.get(event.data.get("error", ""), "")
-    return Look(answer, event.at, event.seq, why if answer == "nothing" else "")
+    # of a look-up that failed the log has the outside's own words; what it tells is nothing, whatever they say
+    why = "" if event.data.get("error") else event.texts.get("detail", "")
+    return Look(answer, event.at, event.seq, why)
 
 
 def _names(events: Iterable[_Told]) -> dict[str, str]:
@@ -343,15 +346,12 @@ def _asks(tool: Tool | None) -> str:
 # the action ---------------------------------------------------------------------------------------------------------------------------
 
 
-def _masked(action: ProposedAction) -> tuple[tuple[tuple[str, str], ...], int, tuple[str, ...]]:
-    """The few arguments that tell it from others, how many there are, and whom it reaches: as renditions."""
-    shown = exact.masked(action)
-    arguments = shown.get("arguments") or {}
+def _facts(action: ProposedAction, arguments: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """The few arguments that tell it from others, as renditions."""
     named = [(name, _line(arguments[name])) for name in SHOWN if name in arguments]
     if action.card != "email":
         named = [(name, _line(value)) for name, value in arguments.items() if isinstance(value, str | int | float)]
-    facts = [(TITLES.get(name, spoken(name)), text) for name, text in named if text and len(text) <= SHORT][: FACTS + 1]
-    return tuple(facts), len(arguments), tuple(map(str, shown.get("recipients") or ()))
+    return [(spoken(name), text) for name, text in named if text and len(text) <= SHORT][:FACTS]
 
 
 def _line(value: Any) -> str:

@@ -350,6 +350,8 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
             return _reviewers(run, people.get(run.workspace_id, ()), actor), False
         case State.WAITING:
             on = run.waiting.get("on", "")
+            if on == "outcome" and run.waiting.get("until"):
+                return "The next look at what became of it", False
             return WAITS.get(on, "Something"), on in PEOPLE
         case State.QUEUED | State.RUNNING:
             return (

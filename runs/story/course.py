@@ -1,8 +1,9 @@
 """How the run's own course is told: started, waiting, gone on, ended."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
-from runs.story.draft import WAITS, Draft, Waiting, sentence, tells
+from runs.story.draft import Draft, Waiting, awaited, sentence, tells
 from runs.story.shapes import At, Moment, Rich, Text, Told
 from runs.story.wire import Line, object_of
 
@@ -97,14 +98,14 @@ def waiting(draft: Draft, line: Line) -> None:
     )
     lines: tuple[Rich, ...] = (("Until ", Moment(until), "."),) if until else ()
     needs = line.count("needs")
-    draft.add(line, "block", (_waits(on, needs),), icon="wait", state="waiting", lines=lines, action=action, quiet=blocked)
+    draft.add(line, "block", (_waits(on, needs, until),), icon="wait", state="waiting", lines=lines, action=action, quiet=blocked)
     draft.waiting = Waiting(on, line.at, line.seq, action, until, needs)
 
 
-def _waits(on: str, needs: int) -> str:
+def _waits(on: str, needs: int, until: datetime | None) -> str:
     if on == "decision" and needs > 1:
         return f"Waiting for {needs} reviewers"
-    return f"Waiting for {'a reviewer' if on == 'decision' else WAITS.get(on, on)}"
+    return f"Waiting for {'a reviewer' if on == 'decision' else awaited(on, until)}"
 
 
 @tells("run.paused")

@@ -59,6 +59,11 @@ class Waiting:
     until: datetime | None = None
     needs: int = 0
 
+    @property
+    def on_people(self) -> bool:
+        """Whether only a person can give it. An outcome with a time is looked up again by itself."""
+        return self.on in PEOPLE and not (self.on == "outcome" and self.until)
+
 
 class Draft:
     def __init__(self) -> None:
@@ -162,7 +167,7 @@ class Draft:
             return
         was, self.waiting = self.waiting, None
         took = milliseconds(was.since, line.at)
-        if was.on in PEOPLE:
+        if was.on_people:
             self.usage = replace(self.usage, waiting_ms=self.usage.waiting_ms + took)
         _settle_waiting(self, was, took)
 
@@ -185,6 +190,11 @@ def _settle_waiting(draft: Draft, was: Waiting, took: int) -> None:
     row = draft.rows.get(was.row)
     if row is None or row.kind != "block":
         return
-    people = was.on in PEOPLE
-    title = ("Waited ", Took(took), f" for {WAITS.get(was.on, was.on)}")
+    people = was.on_people
+    title = ("Waited ", Took(took), f" for {awaited(was.on, was.until)}")
     draft.change(was.row, kind="state", icon="", state="", title=title, lines=(), minor=people, quiet=row.quiet or not people)
+
+
+def awaited(on: str, until: datetime | None) -> str:
+    """What a run waits for, as the end of “Waiting for …”."""
+    return "the next look at what became of it" if on == "outcome" and until else WAITS.get(on, on)

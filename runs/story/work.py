@@ -123,13 +123,9 @@ def tool_ended(draft: Draft, line: Line) -> None:
 def _looked_up(draft: Draft, line: Line) -> None:
     """Handrail asked the outside what became of a call whose answer was lost."""
     draft.usage = replace(draft.usage, tool_ms=draft.usage.tool_ms + line.count("ms"))
-    detail = line.text("detail")
-    if line.word("outcome") == "unknown":
-        why: Rich = (detail,) if detail else (TROUBLE.get(line.word("error"), "it tells nothing"),)
-        draft.add(line, "tool", ("Looked up what became of it: no answer",), minor=True, lines=(why,))
-    else:
-        found = "not there" if line.word("error") == "not_found" else "found"
-        draft.add(line, "tool", (f"Looked up what became of it: {found}",), minor=True)
+    absent = line.word("error") == "not_found"
+    found = "it tells nothing" if line.word("outcome") == "unknown" else "not there" if absent else "found"
+    draft.add(line, "tool", (f"Looked up what became of it: {found}",), minor=True)
 
 
 def _row_of(draft: Draft, line: Line) -> Item | None:

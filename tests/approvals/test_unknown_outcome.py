@@ -278,7 +278,7 @@ def test_the_page_tells_what_was_tried_and_what_each_look_up_gave(unknown, otto)
         "Riley approved exactly this",
         "Request left for the outside",
         "Nothing tells whether it arrived. A second one is blocked.",
-        "you Riley, who approved it Priya, who owns the run The agent",
+        "You Riley, who approved it Priya, who owns the run The agent",
         f"Key {unknown.grant.pk}",
     ):
         assert words in shown, words
