@@ -4,15 +4,18 @@ A decision names the digest that was on the screen. It stands by a guarded chang
 decision again is answered with the first one, any other is refused and told what stands.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+from django.db import DatabaseError
 from django.db.models import Q
 
 from access import rules
+from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
 from approvals import grants
@@ -35,6 +38,7 @@ from runs.vocabulary import ActionDecided, ActionExpired, ActionWithdrawn, RunQu
 
 Verdict = Literal["approved", "rejected"]
 CLAIM_LASTS = timedelta(minutes=15)
+logger = logging.getLogger(__name__)
 MIN_REASON, MAX_REASON = 3, 4000
 
 
@@ -109,8 +113,8 @@ def release(action: ProposedAction, *, by: Actor) -> None:
 
 def expire_due() -> int:
     """Close what nobody decided in time. Gives how many; safe to run twice at once."""
-    due = ProposedAction.objects.filter(state="waiting", expires_at__lte=clock.now()).values_list("pk", "run_id")[:200]
-    return sum(_expire(pk, run_id) for pk, run_id in list(due))
+    due = ProposedAction.objects.filter(state="waiting", expires_at__lte=clock.now()).values_list("pk", "run_id")
+    return sum(_expired(pk, run_id) for pk, run_id in list(due.order_by("expires_at")[:200]))
 
 
 def withdraw_open(run: Held, *, reason: Literal["agent", "cancelled", "ended"]) -> int:
@@ -206,6 +210,14 @@ def _part(action: ProposedAction, user_id: UUID | None) -> str:
     if user_id is not None and user_id == action.editor_id and not action.policy.editor_may_approve:
         return "edited this action"
     return ""
+
+
+def _expired(pk: UUID, run_id: UUID) -> bool:
+    try:
+        return _expire(pk, run_id)
+    except (DatabaseError, Refusal) as error:  # one run that can't be locked now must not keep the others open
+        logger.warning("not expired", extra={"action": str(pk), "error": type(error).__name__})
+        return False
 
 
 def _expire(pk: UUID, run_id: UUID) -> bool:

@@ -150,6 +150,7 @@ def _put_up(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, 
         locked=any(warning.severity == "lock" for warning in warnings),
         expires_at=clock.now() + rule.expires_after,
     )
+    automatic = judgement.outcome == "automatic" and not action.locked
     data = ActionProposed(
         action=action.pk,
         digest=digest,
@@ -159,7 +160,7 @@ def _put_up(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, 
         executor="handrail",
         policy=rule.pk,
         policy_version=rule.version,
-        needs=judgement.needs,
+        needs=0 if automatic else max(judgement.needs, rule.quorum, 1),
         until=action.expires_at,
         recipients=len(what.recipients),
         attachments=len(what.attachments),
@@ -168,7 +169,7 @@ def _put_up(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, 
     texts = {"subject": subject, "canonical": kept} | ({"reason": reason} if reason else {})
     agent = Actor("agent", str(run.agent_id))
     action.proposed_seq = held.append(data, actor=agent, texts=texts)
-    if judgement.outcome == "automatic" and not action.locked:
+    if automatic:
         action.state, action.settled_at, action.settled_seq = "approved", clock.now(), action.proposed_seq
     action.save(force_insert=True)
     if action.state == "approved":

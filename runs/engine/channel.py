@@ -48,6 +48,7 @@ from runs.vocabulary import (
     ToolStarted,
 )
 
+MODEL_DEADLINE = 120.0  # seconds
 APPROVAL = "Get approval"  # the plan's step in which a proposal waits
 
 
@@ -175,9 +176,9 @@ class Channel:
         with self._hold() as run:
             entry = self._journal.begin(step, kind="model", given=given)
             run.append(StepStarted(step=step, kind="model", plan_step=plan_step, attempt=entry.attempts), actor=self._agent)
-        self._lease.allow(120)
         begun = time.monotonic()
-        completion = models.ask(prompt, variables)
+        with self._lease.calling(MODEL_DEADLINE):
+            completion = models.ask(prompt, variables)
         ms = _ms_since(begun)
         points.reached("model-answered")
         with self._hold() as run:
@@ -214,11 +215,11 @@ class Channel:
             run.append(StepStarted(step=step, kind="tool", plan_step=plan_step, attempt=entry.attempts), actor=self._agent)
             started = ToolStarted(tool=tool.name, tool_schema=tool.schema_version, effect=tool.effect, step=step)
             run.append(started, actor=self._agent, texts={"arguments": _json_text(arguments, tool.label)})
-        self._lease.allow(tool.deadline + 5)
         call = Call(self.id, step, key=f"{self.ref}-{step}", deadline=tool.deadline, last_check=lambda: None)
         begun = time.monotonic()
         try:
-            result = tool(call, arguments)
+            with self._lease.calling(tool.deadline + 5):
+                result = tool(call, arguments)
         except ToolError as error:
             self._failed(tool, entry, step, error, _ms_since(begun))
         ms = _ms_since(begun)

@@ -6,6 +6,7 @@ What happens to a call whose answer is lost is looked up; where the outside can'
 the outside honours the key, or the call is past its hard deadline and the tool's quarantine, for a frozen worker may still wake.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,12 +25,14 @@ from runs.engine.gates import NotGranted, Redemption, Spent
 from runs.engine.journal import Journal
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Interrupted, Parked, Waits
+from runs.engine.retry import Again, decide
 from runs.engine.tools import TOOLS, Absent, Call, Fenced, Found, Tool, ToolError, Unsure
 from runs.lifecycle import State
 from runs.log import Held, Text
 from runs.models import Event, JournalEntry, Run
 from runs.vocabulary import LOOK_UP, CheckpointSaved, EffectDone, RunWaiting, StepCompleted, StepStarted, ToolEnded, ToolStarted
 
+logger = logging.getLogger(__name__)
 MAX_LOOKS = 3  # look-ups that tell nothing before a person is asked
 LOOK_AGAIN = 2.0  # seconds between them
 
@@ -45,6 +48,7 @@ class Performance:
     plan_step: int | None
     redemption: Redemption
     plan_length: int
+    called: bool = False  # by this worker, on this walk
 
     @property
     def tool(self) -> Tool:
@@ -101,6 +105,8 @@ def settle_in_flight(lease: Claim, journal: Journal, agent: Actor) -> None:
         with hold(lease, settling=True) as run:
             entry = journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
             taken = gates.current().redeem(run, action_id, token=lease.token, worker=lease.worker)
+        if isinstance(taken, NotGranted):
+            raise Parked("refused", step=step, detail=f"What was under way when the run was cancelled can't be settled: {taken.why}.")
         if isinstance(taken, Redemption):
             _recover(Performance(lease, journal, agent, entry, None, taken, 0), may_send=False)
 
@@ -110,12 +116,15 @@ def _run(p: Performance) -> Any:
     with hold(p.lease) as run:
         data = ToolStarted(tool=p.tool.name, tool_schema=p.tool.schema_version, effect=p.tool.effect, step=p.entry.step)
         run.append(data, actor=p.agent)
-    p.lease.allow(p.tool.deadline + 2)
-    begun = time.monotonic()
+    begun, p.called = time.monotonic(), True
     try:
-        result = p.tool(_call(p, begun), p.redemption.arguments)
+        with p.lease.calling(p.tool.deadline + 2):
+            result = p.tool(_call(p, begun), p.redemption.arguments)
     except ToolError as error:
         return _went_wrong(p, error, _ms_since(begun))
+    except Exception as error:  # whatever a tool's own code raises says nothing about what the outside did
+        logger.exception("tool raised", extra={"run": str(p.lease.run_id), "step": p.entry.step})
+        return _went_wrong(p, ToolError(f"The tool raised {type(error).__name__}."), _ms_since(begun))
     points.reached(f"called-{p.tool.name}")
     return _settle(p, result, found=False, ms=_ms_since(begun))
 
@@ -129,11 +138,9 @@ def _went_wrong(p: Performance, error: ToolError, ms: int) -> Any:
         cancelled = run.row.state == State.CANCELLING
     if error.happened is not False:
         return _recover(p)
-    if error.retryable and not cancelled and p.entry.attempts < p.tool.retry.attempts:
-        raise Waits(
-            RunWaiting(on="retry", action=p.redemption.action_id),
-            wake_in=p.tool.retry.first * p.tool.retry.factor ** (p.entry.attempts - 1),
-        )
+    verdict = decide(p.tool.retry, attempt=p.entry.attempts, retryable=error.retryable and not cancelled)
+    if isinstance(verdict, Again):
+        raise Waits(RunWaiting(on="retry", action=p.redemption.action_id), wake_in=verdict.wait)
     return _give_up(p, str(error))
 
 
@@ -152,14 +159,24 @@ def _recover(p: Performance, *, may_send: bool = True) -> Any:
     looked = _look_up(p)
     if isinstance(looked, Found):
         return _settle(p, looked.result, found=True, ms=0)
-    if isinstance(looked, Unsure) and not p.tool.honours_key:
+    if isinstance(looked, Unsure) and not (p.tool.honours_key and may_send):
         return _ask_a_person(p) if p.entry.attempts >= MAX_LOOKS or not p.tool.lookup else _look_again(p, LOOK_AGAIN)
     safe_at = firm_from(p.tool, p.redemption.redeemed_at)
     if not may_send:
         return _give_up(p, "The run was cancelled before it happened.") if clock.now() >= safe_at else _look_again(p, _until(safe_at))
     if p.tool.honours_key or clock.now() >= safe_at:
-        return _run(p) if may_repeat(p.tool, p.entry.attempts) else _ask_a_person(p)
+        if not may_repeat(p.tool, p.entry.attempts):
+            return _ask_a_person(p)
+        return _run(p) if not p.called else _later(p)
     return _look_again(p, _until(safe_at))
+
+
+def _later(p: Performance) -> Any:
+    """This worker has just tried: the next attempt is counted, and not at once."""
+    verdict = decide(p.tool.retry, attempt=p.entry.attempts, retryable=True)
+    if isinstance(verdict, Again):
+        raise Waits(RunWaiting(on="retry", action=p.redemption.action_id), wake_in=verdict.wait)
+    return _ask_a_person(p)
 
 
 def firm_from(tool: Tool, redeemed_at: datetime) -> datetime:
@@ -178,9 +195,13 @@ def _look_up(p: Performance) -> Found | Absent | Unsure:
         return Unsure("This tool has no look-up.")
     begun = time.monotonic()
     try:
-        looked, trouble = p.tool.lookup(_call(p, begun), p.redemption.arguments), None
+        with p.lease.calling(p.tool.deadline + 2):
+            looked, trouble = p.tool.lookup(_call(p, begun), p.redemption.arguments), None
     except ToolError as error:
         looked, trouble = Unsure(str(error) or type(error).__doc__ or ""), error.kind
+    except Exception as error:
+        logger.exception("look-up raised", extra={"run": str(p.lease.run_id), "step": p.entry.step})
+        looked, trouble = Unsure(f"The look-up raised {type(error).__name__}."), "error"
     _tell_look(p, looked, trouble, _ms_since(begun))
     return looked
 

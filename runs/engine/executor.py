@@ -82,6 +82,7 @@ def _wait(held: Claim, outcome: Waits) -> str:
         # whoever decided while this worker was still on its way here found no waiting run to queue
         if waiting.on == "decision" and not isinstance(gates.current().answer(waiting.action), gates.Waiting):
             run.move(State.QUEUED, RunQueued(reason="decision"))
+        lease.release(held)  # with the state: whoever is called for the run from now on finds it free
     return "waiting"
 
 

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
+from django.db.models import F
 
 from config import clock
 from runs import log
@@ -37,9 +38,14 @@ class Claim:
     beat_until: float = field(default_factory=lambda: time.monotonic() + BETWEEN_STEPS)
     lost: bool = False
 
-    def allow(self, seconds: float) -> None:
-        """Let the heartbeat go on for so long from now, and no longer."""
+    @contextmanager
+    def calling(self, seconds: float) -> Iterator[None]:
+        """While the outside is asked the heartbeat goes on for so long and no longer: a hung call must not live for ever."""
         self.beat_until = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self.beat_until = time.monotonic() + BETWEEN_STEPS
 
     def is_mine(self) -> bool:
         """Whether nobody has taken over: asks the database."""
@@ -57,9 +63,9 @@ def claim(run_id: UUID) -> Claim | None:
             return None
         token = lease.token + 1
         until = now + timedelta(seconds=settings.HANDRAIL_LEASE_SECONDS)
-        Lease.objects.filter(run_id=run_id, token=lease.token).update(
-            token=token, worker=worker, pid=os.getpid(), until=until, called_at=None
-        )
+        free = Lease.objects.filter(run_id=run_id, token=lease.token)
+        if free.update(token=token, worker=worker, pid=os.getpid(), until=until, called_at=None) != 1:
+            return None
         if run.row.state == State.QUEUED:
             run.move(State.RUNNING, _taken_up(lease.token, worker, token))
         elif run.row.state == State.RUNNING:
@@ -78,8 +84,7 @@ def release(held: Claim) -> None:
 
 def fence_out(run_id: UUID) -> None:
     """Make every token that was handed out stale. Inside `log.holding`."""
-    lease = Lease.objects.get(run_id=run_id)
-    Lease.objects.filter(run_id=run_id).update(token=lease.token + 1, until=None, pid=0)
+    Lease.objects.filter(run_id=run_id).update(token=F("token") + 1, until=None, pid=0)
 
 
 @contextmanager
@@ -98,10 +103,9 @@ def heartbeat(held: Claim) -> Iterator[None]:
 def _beat(held: Claim, over: threading.Event) -> None:
     period = settings.HANDRAIL_LEASE_SECONDS / 4
     try:
-        while not over.wait(period) and time.monotonic() < held.beat_until:
-            _renew(held)
-            if held.lost:
-                return
+        while not over.wait(period) and not held.lost:
+            if time.monotonic() < held.beat_until:
+                _renew(held)
     finally:
         connection.close()
 
@@ -110,7 +114,7 @@ def _renew(held: Claim) -> None:
     until = clock.now() + timedelta(seconds=settings.HANDRAIL_LEASE_SECONDS)
     try:
         close_old_connections()
-        # only a lease that has not run out: an expired one may be in another worker's hands in a moment
+        # one that was given back stays so
         held.lost = Lease.objects.filter(run_id=held.run_id, token=held.token, until__isnull=False).update(until=until) == 0
     except DatabaseError as error:
         logger.warning("heartbeat failed", extra={"run": str(held.run_id), "error": type(error).__name__})

@@ -1,10 +1,13 @@
 """Finds what a lost message left: queued runs nobody took, leases that ran out, timers that are due. Two sweeps at once do no harm."""
 
+import logging
 from datetime import timedelta
 from uuid import UUID
 
+from django.db import DatabaseError
 from django.db.models import Q
 
+from access.errors import Refusal
 from config import clock
 from runs import live, log
 from runs.lifecycle import State
@@ -13,20 +16,24 @@ from runs.vocabulary import RunQueued
 
 PATIENCE = timedelta(seconds=5)  # how long a called worker has to come
 BATCH = 200
+logger = logging.getLogger(__name__)
 
 
 def sweep() -> int:
     """One look. Gives how many runs a worker was called for."""
-    for run_id in _due():
-        _wake(run_id)
     called = [run_id for run_id in _left() if _take_call(run_id)]
     for run_id in called:
         live.call_worker(run_id)
+    for run_id in _due():
+        try:
+            _wake(run_id)
+        except (DatabaseError, Refusal) as error:  # one run that can't be woken now must not keep the others asleep
+            logger.warning("timer not set off", extra={"run": str(run_id), "error": type(error).__name__})
     return len(called)
 
 
 def _due() -> list[UUID]:
-    return list(Run.objects.filter(wake_at__lte=clock.now(), state=State.WAITING).values_list("pk", flat=True)[:BATCH])
+    return list(Run.objects.filter(wake_at__lte=clock.now(), state=State.WAITING).order_by("wake_at").values_list("pk", flat=True)[:BATCH])
 
 
 def _wake(run_id: UUID) -> None:

@@ -12,7 +12,7 @@ from artifacts import vault
 from config import clock
 from runs import signals, starting
 from runs.engine import executor, lease, sweep
-from runs.engine.tools import Declined, Unavailable
+from runs.engine.tools import AnswerLost, Declined, Unavailable
 from runs.models import Event, JournalEntry, Lease, Run
 from runs.verification import Whole, verify
 from tests.runs import workflows
@@ -293,6 +293,40 @@ def test_a_cancel_while_an_effect_is_in_flight_waits_for_its_outcome(cast, run, 
     assert run.state == "cancelled"
     assert [what for _, what, _ in outside.done] == ["note"]
     assert Grant.objects.get(action=action).outcome == "failed"
+
+
+def again(run: Run) -> None:
+    """Its timer is due."""
+    Run.objects.filter(pk=run.pk, wake_at__isnull=False).update(wake_at=clock.now())
+    sweep.sweep()
+
+
+def test_whatever_a_tool_raises_its_outcome_is_looked_up(cast, run, outside):
+    walk(run)
+    approve(cast, run)
+    outside.fail_next(RuntimeError("a tool's own mistake"))
+    assert walk(run) == "waiting"
+    assert run.waiting["on"] == "retry"
+    again(run)
+    assert walk(run) == "succeeded"
+    assert [what for _, what, _ in outside.done] == ["note", "say"]
+
+
+def test_a_cancelled_run_never_says_did_not_happen_of_what_nothing_tells(cast, run, outside):
+    walk(run)
+    approve(cast, run)
+    outside.blind = True
+    outside.fail_next(*[AnswerLost("no answer")] * 20)
+    for _ in range(6):  # the note honours its key, so it is sent again, until only a person may go on
+        walk(run)
+        again(run)
+    action = ProposedAction.objects.get(run=run, tool="note_it")
+    assert Grant.objects.get(action=action).outcome == "unknown"
+    assert signals.send(run, kind="cancel", key="1", by=person(cast.otto.pk)).status == "delivered"
+    Grant.objects.filter(action=action).update(redeemed_at=clock.now() - timedelta(hours=1))
+    walk(run)
+    assert Grant.objects.get(action=action).outcome == "unknown"
+    assert run.state == "cancelling"
 
 
 def test_changed_code_parks_the_run_with_the_step_named(cast, run, outside):
