@@ -165,7 +165,8 @@ def get(actor: Actor, model: type[M], pk: object, capability: str, *, related: t
         raise NotSignedIn
     within, shown = visible(actor, model, capability), visible(actor, model, getattr(model, "view_capability", capability))
     try:
-        found = within.select_related(*related).filter(pk=pk).first()
+        # without names, select_related would follow every foreign key there is
+        found = (within.select_related(*related) if related else within).filter(pk=pk).first()
         seen = found or shown.filter(pk=pk).exists()
     except (ValidationError, TypeError, ValueError, OverflowError):  # not an id at all
         raise NotFound from None
