@@ -95,7 +95,7 @@ def test_hostile_text_is_text_everywhere(cast, riley, kind):
 
 def test_a_very_long_line_is_whole(cast, riley):
     line = "x" * 200_000
-    assert line in html(riley, propose_mail(cast, body=line))
+    assert line in html(riley, propose_mail(cast, body=line)).replace("<wbr>", "")  # places where a browser may break it
 
 
 def test_a_reason_leads_to_the_events_it_names_and_to_no_others(cast, riley):
