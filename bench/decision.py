@@ -1,6 +1,7 @@
 """From a person's decision to the start of the tool, as the log has it, beside an empty Celery task: `python -m bench.decision`."""
 
 import subprocess
+import time
 from argparse import Namespace
 from datetime import datetime
 from typing import Any
@@ -14,26 +15,30 @@ from tests.acceptance.triage import Person, Triage
 from tests.stack import PYTHON, ROOT
 
 WARM_UP = 2  # runs that are not counted
-ARGUMENTS = [("--runs", 30, "how many runs are decided, one after the other")]
+ARGUMENTS: house.Arguments = []
 
 
 def figures(running: House, options: Namespace, table: Table) -> None:
-    ours = decided_runs(running, options.runs)
-    theirs = empty_tasks(running, options.runs)
+    ours = decided_runs(running, options.seconds)
+    theirs = empty_tasks(running, len(ours.took))
     found = {"p50 ms": f"{ours.ms(50):.0f}", "p99 ms": f"{ours.ms(99):.0f}"}
     slower = shortly(ours.ms(50) / theirs.ms(50))
     beside = f"{slower} times slower than an empty Celery task (p50 {theirs.ms(50):.1f} ms, p99 {theirs.ms(99):.1f} ms)"
     server = f"1 Daphne, 1 worker of {running.env['WORKERS']} processes, beat"
-    table.add(Row(f"decision to tool, {options.runs} runs", "1 reviewer", server, found, beside))
+    table.add(Row(f"decision to tool, {len(ours.took)} runs", "1 reviewer", server, found, beside))
 
 
-def decided_runs(running: House, runs: int) -> Timing:
+def decided_runs(running: House, seconds: float) -> Timing:
+    """Decide one run after the other, as many as there is time for."""
     first = Triage.start(running)
     with Person(running, "Riley") as riley:
         approve(first, riley)
         for _ in range(WARM_UP - 1):
             approve(another(running, first), riley)
-        return Timing(sorted(approve(another(running, first), riley) for _ in range(runs)))
+        until, took = time.monotonic() + seconds, [approve(another(running, first), riley)]
+        while time.monotonic() < until:
+            took.append(approve(another(running, first), riley))
+        return Timing(sorted(took))
 
 
 def approve(run: Triage, by: Person) -> float:
@@ -70,4 +75,4 @@ def empty_tasks(running: House, times: int) -> Timing:
 
 
 if __name__ == "__main__":
-    house.command(__doc__, figures, ARGUMENTS, desk=True)
+    house.command(__doc__, figures, ARGUMENTS, seconds=60, desk=True)

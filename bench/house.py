@@ -28,14 +28,14 @@ AGENT = "support-triage"  # the demo's agent
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}  # a test's server trades these for speed; a figure may not
 START_MAX = 60.0  # seconds
 WARM_UP = 5  # calls that are not counted
-BUSY = "This machine has {load:.1f} processes at work on {cpus} CPUs beside this: the figures mean little."
+BUSY = "In the last minute {load:.1f} processes were at work here on {cpus} CPUs: unless they have ended, the figures mean little."
 
 
 # from the command line to a running house -----------------------------------------------------------------------------------------------
 
 
 def command(
-    about: str, figures: "Figures", arguments: "Arguments", *, seconds: float = 0, words: Sequence[str] | None = None, **parts: Any
+    about: str, figures: "Figures", arguments: "Arguments", *, seconds: float, words: Sequence[str] | None = None, **parts: Any
 ) -> None:
     """What `python -m bench.…` does: read the command line (or `words`), start the house with these `parts`, measure, stop it."""
     given = parser(about, arguments, seconds=seconds).parse_args(words)
