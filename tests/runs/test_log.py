@@ -592,9 +592,11 @@ def wakes() -> Iterator[Any]:
 
         def next_wake(run_id: UUID) -> int:
             def ours() -> dict[str, Any] | None:
-                message = heard.get_message(timeout=0.1)
-                told = orjson.loads(message["data"]) if message else {}
-                return told if told.get("run") == str(run_id) else None
+                while message := heard.get_message(timeout=0.1):
+                    told = orjson.loads(message["data"])
+                    if told.get("run") == str(run_id):
+                        return told
+                return None
 
             told = until(ours, what="a wake-up")
             assert told.keys() == {"run", "workspace", "seq"}, "it says where the log is, and nothing else"
