@@ -7,6 +7,13 @@
 
   // hx-swap="morph" and "morph:innerHTML", also out of band: what is the same stays the same element
   const STYLES = { morph: "outerHTML", "morph:outerHTML": "outerHTML", "morph:innerHTML": "innerHTML" };
+  // htmx looks for the extension above whoever asked. If a push took that element away meanwhile it finds none, and would put the answer
+  // into the target instead of in its place: then swap plainly.
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    const asked = detail.requestConfig && detail.requestConfig.elt;
+    const style = asked && !asked.isConnected && STYLES[asked.getAttribute("hx-swap")];
+    if (style) detail.swapOverride = style;
+  });
   htmx.defineExtension("morph", {
     isInlineSwap: (style) => STYLES[style] === "outerHTML",
     handleSwap: (style, target, fragment) => STYLES[style] && Idiomorph.morph(target, fragment.children, { morphStyle: STYLES[style] }),
