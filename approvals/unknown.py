@@ -233,7 +233,9 @@ def _is_about(kind: str, event: Mapping[str, Any], action: ProposedAction, steps
         return data.get("action") == str(action.pk)
     if kind == "run.resumed":
         return data.get("reason") == "lease_expired"
-    return data.get("step") in steps or (bool(call) and data.get("call") == call and event["actor"]["kind"] == "system")
+    if str(data.get("call", "")).startswith(LOOK_UP):  # a look-up is Handrail's own, whatever else it names
+        return bool(call) and data["call"] == call and event["actor"]["kind"] == "system"
+    return data.get("step") in steps
 
 
 def _told(seq: int, kind: str, event: Mapping[str, Any], payloads: Mapping[str, str], shown: Mapping[UUID, vault.Shown]) -> _Told:

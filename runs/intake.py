@@ -54,12 +54,16 @@ class Accepted:
 def accept(run: Run, events: Sequence[Told], *, by: Actor) -> list[Accepted]:
     """Append what is new of `events`, in their order, and say where each stands.
 
+    Only of a run that an agent outside works on: what a workflow does is told by Handrail, which saw it.
     Raises UnknownEventType, InvalidEvent, NotYourEvent, EventReused or RunEnded; nothing of the batch is written then.
     """
     if not 1 <= len(events) <= MAX_EVENTS:
         raise InvalidEvent(f"One request carries 1 to {MAX_EVENTS} events, not {len(events)}.", limit=MAX_EVENTS)
     checked = [_checked(told, place) for place, told in enumerate(events)]
     _check_twins(events)
+    if run.workflow:
+        route = "POST /api/v1/runs/{id}/signals"
+        raise NotYourEvent(f"Handrail itself writes the log of a run of a workflow. To change its course: {route}.", route=route)
     sealed = _sealed(run, by, events, checked)
     with log.holding(run.pk) as held:
         batch = _Batch(held, by, _stored(held, by, events), sealed)

@@ -10,9 +10,10 @@ from approvals import decisions, execution, policy
 from approvals.models import Grant, ProposedAction
 from artifacts import vault
 from config import clock
-from runs import signals, starting
+from runs import intake, signals, starting
 from runs.engine import executor, lease, sweep
 from runs.engine.tools import AnswerLost, Declined, Unavailable
+from runs.errors import NotYourEvent
 from runs.models import Event, JournalEntry, Lease, Run
 from runs.verification import Whole, verify
 from tests.runs import workflows
@@ -327,6 +328,25 @@ def test_a_cancelled_run_never_says_did_not_happen_of_what_nothing_tells(cast, r
     walk(run)
     assert Grant.objects.get(action=action).outcome == "unknown"
     assert run.state == "cancelling"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("report.published", {}),
+        ("milestone.reached", {}),
+        ("block.raised", {"block": "x", "reason": "digest_mismatch"}),
+        ("tool.ended", {"tool": "say.lookup", "outcome": "ok", "step": "perform#1", "call": "look-up:forged"}),
+    ],
+)
+def test_an_agents_key_tells_nothing_about_what_the_engine_does(cast, run, outside, kind, data):
+    walk(run)
+    head = run.seq
+    by = Actor("agent", str(cast.agent.pk), "support-triage", {cast.workspace.pk: frozenset({"runs.write"})})
+    with pytest.raises(NotYourEvent):
+        intake.accept(run, [intake.Told("1", kind, data)], by=by)
+    run.refresh_from_db()
+    assert run.seq == head
 
 
 def test_changed_code_parks_the_run_with_the_step_named(cast, run, outside):
