@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -46,9 +46,10 @@ class Viewer:
     async def watch(self, kind: str) -> None:
         cursor = 0
         while not self.ended:
-            async with aclosing(READERS[kind](self.crowd, cursor)) as lines:
-                async for line in lines:
-                    self.take(line)
+            with suppress(websockets.ConnectionClosedError, ConnectionError):  # to be cut is no news: there is a cursor to come back with
+                async with aclosing(READERS[kind](self.crowd, cursor)) as lines:
+                    async for line in lines:
+                        self.take(line)
             cursor = self.seen[-1][0] if self.seen else 0
             self.cut += not self.ended
 
