@@ -27,6 +27,8 @@
   document.addEventListener("htmx:timeout", unanswered);
   // of an outerHTML swap the target is gone, and the event is at what came for it
   document.addEventListener("htmx:afterSwap", ({ target, detail }) => detail.elt && focusNew(detail.target.isConnected ? detail.target : target));
+  // the same for a page that came whole: before its scripts ran, or of a form that was posted without them
+  if (!location.hash) focusNew(document);
 
   // never live: a form you are in or have written in, an open dialog or menu. data-over on the new one says that it was overtaken.
   function mayMorph(old, fresh) {

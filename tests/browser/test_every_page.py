@@ -29,9 +29,9 @@ def runs(server: Stack, tmp_path_factory: pytest.TempPathFactory) -> dict[str, T
     file = tmp_path_factory.mktemp("hostile") / "hostile.eml"
     file.write_bytes(message())
     told = {
-        "waiting": Triage.start(server),
-        "done": Triage.start(server, "wrong-vat-number.eml"),
-        "hostile": Triage.start(server, str(file)),
+        "waiting": Triage.start(server, again=True),
+        "done": Triage.start(server, "wrong-vat-number.eml", again=True),
+        "hostile": Triage.start(server, str(file), again=True),
     }
     with Person(server, "Sam") as sam:
         sam.decide(told["done"].waiting_action(), "approved")
