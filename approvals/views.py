@@ -57,7 +57,8 @@ def action_page(request: HttpRequest, action_id: UUID) -> HttpResponse:
         return _bar(request, action, typed)
     before = _before(request.actor, action, request.GET.get("from", ""))
     drawn = presenting.panel(action, request.actor, typed=typed, before=before)
-    return _page(request, drawn, focus="heading" if typed.mode == "rest" else "", status=422 if typed.error else 200)
+    moved = typed.mode == "rest" and _target(request)  # of a page that came whole the focus is where a browser puts it
+    return _page(request, drawn, focus="heading" if moved else "", status=422 if typed.error else 200)
 
 
 @never_cache

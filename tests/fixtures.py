@@ -28,7 +28,7 @@ DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "server", "new
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark by directory, and leave out what is not about this database: not skipped, since nothing is missing."""
+    """Mark by directory; leave out what is not about this database (not skipped: nothing is missing); begin with what takes long."""
     for item in items:
         place = item.path.relative_to(config.rootpath).parts
         for mark in ("browser", "acceptance"):
@@ -38,6 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 def _belongs_to(database: str, item: pytest.Item) -> bool:

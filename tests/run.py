@@ -27,6 +27,7 @@ class Phase:
     title: str
     database: str
     marks: str
+    dist: str  # how pytest-xdist deals out the tests
     processes: int = 2
 
 
@@ -45,13 +46,16 @@ class Result:
 
 
 def phases() -> list[Phase]:
-    quick = "not browser and not acceptance"
+    # file by file in the order of collection, which begins with the long ones; tests that start the house anyway, one by one
+    unit = {"marks": "not browser and not acceptance", "dist": "loadfile"}
+    browser = {"marks": "browser", "dist": "load"}
+    acceptance = {"marks": "acceptance and not browser", "dist": "load"}
     return [
-        Phase("Unit and integration", "sqlite", quick),
-        Phase("Unit and integration", "postgres", quick),
-        Phase("Browser", "sqlite", "browser"),
-        Phase("Acceptance", "sqlite", "acceptance and not browser"),
-        Phase("Acceptance", "postgres", "acceptance and not browser"),
+        Phase("Unit and integration", "sqlite", **unit),
+        Phase("Unit and integration", "postgres", **unit),
+        Phase("Browser", "sqlite", **browser),
+        Phase("Acceptance", "sqlite", **acceptance),
+        Phase("Acceptance", "postgres", **acceptance),
     ]
 
 
@@ -78,7 +82,7 @@ def _run(phase: Phase, databases: dict[str, str], words: list[str]) -> Result:
         command = [*tied, sys.executable, "-m", "pytest", "-q", "-m", phase.marks, f"--junitxml={report}", "-o", "junit_family=xunit2"]
         # sets in one order: the processes of pytest-xdist have to name their tests alike
         env = os.environ | {"HANDRAIL_TEST_DB": phase.database, "PYTHONHASHSEED": "0"}
-        parallel = ["-n", str(phase.processes), "--dist", "loadfile"]
+        parallel = ["-n", str(phase.processes), "--dist", phase.dist, "--no-loadscope-reorder"]
         try:
             code = subprocess.run([*command, *parallel, *words], cwd=ROOT, env=env, timeout=MINUTES_MAX * 60, check=False).returncode
         except subprocess.TimeoutExpired:

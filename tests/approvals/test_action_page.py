@@ -203,7 +203,7 @@ def _without_amounts(page: str) -> str:
 
 
 def _without_tokens(page: str) -> str:
-    return re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", page)
+    return re.sub(r'<input type="hidden" name="csrfmiddlewaretoken" value="\w+">', "", page)  # a push has none
 
 
 def test_a_push_holds_no_argument_and_nothing_hidden(cast):

@@ -17,7 +17,7 @@ import websockets
 from tests.runs.conftest import begin
 from tests.runs.serving import House, headers
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.long]
 NOTE = {"type": "note.posted", "texts": {"note": "Looked at it."}}
 
 
