@@ -195,7 +195,7 @@ def test_page_reply_and_push_hold_the_same_bytes(cast, riley):
         assert plain in _without_amounts(page)
         assert plain in _without_amounts(reply.replace(' hx-swap-oob="morph"', ""))
     panel = _without_amounts(page[page.index('<section class="panel"') : page.index("</main>")])
-    assert _without_tokens(panel).strip() in _without_tokens(_without_amounts(reply))
+    assert _without_tokens(panel).strip() in _without_tokens(_without_amounts(reply.replace(" data-focus", "", 1)))
 
 
 def _without_amounts(page: str) -> str:
@@ -203,7 +203,7 @@ def _without_amounts(page: str) -> str:
 
 
 def _without_tokens(page: str) -> str:
-    return re.sub(r'<input type="hidden" name="csrfmiddlewaretoken" value="\w+">', "", page)  # a push has none
+    return re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", page)
 
 
 def test_a_push_holds_no_argument_and_nothing_hidden(cast):
