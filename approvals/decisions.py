@@ -68,7 +68,7 @@ def decide(
 ) -> Decided:
     """Approve or reject the exact action with this digest."""
     with log.holding(action.run_id) as run:
-        action = _locked(action.pk)
+        action = locked(action.pk)
         first = Decision.objects.filter(action=action, reviewer_id=reviewer.user_id, round=action.round).first()
         if first is not None:
             return _same(first, action, verdict, digest)
@@ -130,26 +130,14 @@ def withdraw_open(run: Held, *, reason: Literal["agent", "cancelled", "ended"]) 
     return len(withdrawn)
 
 
-def settle(run: Held, action: ProposedAction, state: str, *, seq: int) -> None:
-    """Move a waiting action to its outcome, once, and let its run go on."""
-    _close(action, state, seq, before=("waiting",))
-    waits_for_it = run.row.state == State.WAITING and run.row.waiting.get("action") == str(action.pk)
-    if waits_for_it and run.row.workflow:
-        run.move(State.QUEUED, RunQueued(reason="decision"))
-
-
-def _locked(pk: UUID) -> ProposedAction:
+def locked(pk: UUID) -> ProposedAction:
+    """The action as it is now, with its row lock. Its run is held by the caller."""
     related = ("policy", "run", "run__agent", "superseded_by")
     return ProposedAction.objects.select_for_update(no_key=True, of=("self",)).select_related(*related).get(pk=pk)
 
 
-def _same(first: Decision, action: ProposedAction, verdict: str, digest: str) -> Decided:
-    if first.verdict == verdict and first.digest == digest:
-        return Decided(first, action, again=True)
-    raise AlreadyDecided(f"You {first.verdict} this already.", **_standing(action))
-
-
-def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, reason: str) -> None:
+def check_open(action: ProposedAction, by: Actor, digest: str) -> None:
+    """Refuse, saying what stands, unless the action with this digest waits and this person may decide on it."""
     if digest != action.digest or action.state == "superseded":
         newer = action.superseded_by
         raise DigestChanged(digest=newer.digest if newer else action.digest, action=str(newer.pk if newer else action.pk))
@@ -159,9 +147,35 @@ def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, r
         raise ActionClosed(f"It was {action.state}.", state=action.state)
     if action.expires_at <= clock.now():
         raise ActionClosed("Its time to decide is over.", state="expired")
-    may = may_decide(action, reviewer)
+    may = may_decide(action, by)
     if isinstance(may, No):
         raise SelfApproval(may.why)
+
+
+def settle(run: Held, action: ProposedAction, state: str, *, seq: int) -> None:
+    """Move a waiting action to its outcome, once, and let its run go on."""
+    _close(action, state, seq, before=("waiting",))
+    waits_for_it = run.row.state == State.WAITING and run.row.waiting.get("action") == str(action.pk)
+    if waits_for_it and run.row.workflow:
+        run.move(State.QUEUED, RunQueued(reason="decision"))
+
+
+def supersede(run: Held, action: ProposedAction, newer: ProposedAction, *, seq: int) -> None:
+    """Let a newer action wait in the place of this one, also for the run that waits for it."""
+    _close(action, "superseded", seq, before=("waiting",))
+    ProposedAction.objects.filter(pk=action.pk).update(superseded_by=newer)
+    if run.row.waiting.get("action") == str(action.pk):
+        run.change(waiting=run.row.waiting | {"action": str(newer.pk), "until": log.stamp(newer.expires_at)})
+
+
+def _same(first: Decision, action: ProposedAction, verdict: str, digest: str) -> Decided:
+    if first.verdict == verdict and first.digest == digest:
+        return Decided(first, action, again=True)
+    raise AlreadyDecided(f"You {first.verdict} this already.", **_standing(action))
+
+
+def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, reason: str) -> None:
+    check_open(action, reviewer, digest)
     if verdict == "approved" and action.locked:
         raise ApproveLocked
     if verdict == "rejected" and not MIN_REASON <= len(reason.strip()) <= MAX_REASON:
@@ -222,7 +236,7 @@ def _expired(pk: UUID, run_id: UUID) -> bool:
 
 def _expire(pk: UUID, run_id: UUID) -> bool:
     with log.holding(run_id) as run:
-        action = _locked(pk)
+        action = locked(pk)
         if action.state != "waiting" or action.expires_at > clock.now() or run.row.ended_at is not None:
             return False
         seq = run.append(ActionExpired(action=pk), actor=log.ENGINE)

@@ -41,6 +41,18 @@ class ReasonNeeded(BadInput):
     what_next: ClassVar[str] = "Nothing was decided. Write at least one sentence; the agent reads it."
 
 
+class EditRefused(BadInput):
+    """This edit can't be put up for decision."""
+
+    what_next: ClassVar[str] = "Nothing was changed; the action waits as it was. Mend what is said here, or reject the action."
+
+
+class NothingChanged(BadInput):
+    """Your version is the same as what was proposed."""
+
+    what_next: ClassVar[str] = "Nothing was changed. Change at least one argument, or decide on it as it is."
+
+
 class AlreadyClaimed(Refusal):
     """Somebody else has claimed this."""
 

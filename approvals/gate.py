@@ -41,7 +41,7 @@ class ApprovalGate:
         what = exact.build(proposal)
         digest = canonical.digest(what)
         known = ProposedAction.objects.filter(run_id=held.row.pk, digest=digest).first()
-        action = known or _put_up(held, proposal, what, digest, rule, judgement)
+        action = known or put_up(held, proposal, what, digest, rule, judgement)
         return self.answer(action.pk)
 
     def answer(self, action_id: UUID) -> Answer:
@@ -62,13 +62,7 @@ class ApprovalGate:
                 return gates.Withdrawn(*told)
 
     def proposed(self, action_id: UUID) -> Proposal:
-        """What was proposed, to propose it anew."""
-        action = ProposedAction.objects.select_related("reason__key").get(pk=action_id)
-        what = exact.read(action)
-        payloads = {str(payload.pk): payload for payload in Payload.objects.select_related("key").filter(pk__in=action.attachments)}
-        files = [Attached(a.name, a.media_type, payloads[pk]) for a, pk in zip(what.attachments, action.attachments, strict=True)]
-        reason = vault.open_bytes(action.reason).decode() if action.reason else ""
-        return Proposal(TOOLS[action.tool], what.arguments, action.step, what.nonce, files, reason)
+        return proposed(action_id)
 
     def deliver(self, held: Held, action_id: UUID) -> None:
         if Grant.objects.filter(action_id=action_id, delivered_at=None, voided_at=None).update(delivered_at=clock.now()):
@@ -109,6 +103,16 @@ def refuse_ending(held: Held) -> None:
         raise InFlight
 
 
+def proposed(action_id: UUID) -> Proposal:
+    """What was proposed, to propose it anew, or edited."""
+    action = ProposedAction.objects.select_related("reason__key").get(pk=action_id)
+    what = exact.read(action)
+    payloads = {str(payload.pk): payload for payload in Payload.objects.select_related("key").filter(pk__in=action.attachments)}
+    files = [Attached(a.name, a.media_type, payloads[pk]) for a, pk in zip(what.attachments, action.attachments, strict=True)]
+    reason = vault.open_bytes(action.reason).decode() if action.reason else ""
+    return Proposal(TOOLS[action.tool], what.arguments, action.step, what.nonce, files, reason)
+
+
 def taint_of(run: Run, tool: Tool) -> Taint:
     """What the run has read so far, from its log, and whether this tool sends."""
     used = [TOOLS[name] for name in tools_used(run) if name in TOOLS]
@@ -121,16 +125,38 @@ def tools_used(run: Run) -> set[str]:
     return {orjson.loads(body)["data"]["tool"] for body in bodies}
 
 
-def _put_up(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, rule: Policy, judgement: Judgement) -> ProposedAction:
-    """Keep the exact action and say so in the log; an automatic rule grants it at once."""
+def put_up(
+    held: Held,
+    proposal: Proposal,
+    what: CanonicalAction,
+    digest: str,
+    rule: Policy,
+    judgement: Judgement,
+    *,
+    editor: Actor | None = None,
+) -> ProposedAction:
+    """Keep the exact action and say so in the log; an automatic rule grants it at once, unless a person edited it."""
+    action = _kept(held, proposal, what, digest, rule)
+    action.editor_id = editor.user_id if editor else None
+    automatic = judgement.outcome == "automatic" and not action.locked and editor is None
+    needs = 0 if automatic else max(judgement.needs, rule.quorum, 1)
+    texts = {"subject": action.subject, "canonical": action.canonical} | ({"reason": action.reason} if action.reason else {})
+    by = editor or Actor("agent", str(held.row.agent_id))
+    action.proposed_seq = held.append(_told(action, what, needs), actor=by, texts=texts)
+    if automatic:
+        action.state, action.settled_at, action.settled_seq = "approved", clock.now(), action.proposed_seq
+    action.save(force_insert=True)
+    if action.state == "approved":
+        grants.give(held, action, automatic=True)
+    return action
+
+
+def _kept(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, rule: Policy) -> ProposedAction:
+    """The action's row, not saved yet, with its bytes and words in the vault and what inspection found."""
     tool, run = proposal.tool, held.row
     warnings = inspection.inspect(what, facts=_facts(held, proposal, what))
-    kept = vault.keep(
-        run.workspace_id, canonical.canonical_bytes(what), label=_at_least_personal(tool.label), media_type="application/json"
-    )
-    subject = vault.keep(run.workspace_id, tool.describe(proposal.arguments), label=tool.label)
-    reason = vault.keep(run.workspace_id, proposal.reason, label=tool.label) if proposal.reason else None
-    action = ProposedAction(
+    label = _at_least_personal(tool.label)
+    return ProposedAction(
         workspace_id=run.workspace_id,
         run=run,
         tool=tool.name,
@@ -139,10 +165,10 @@ def _put_up(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, 
         card=tool.card,
         executor="handrail",
         digest=digest,
-        canonical=kept,
+        canonical=vault.keep(run.workspace_id, canonical.canonical_bytes(what), label=label, media_type="application/json"),
         attachments=[str(attached.payload.pk) for attached in proposal.attachments],
-        subject=subject,
-        reason=reason,
+        subject=vault.keep(run.workspace_id, tool.describe(proposal.arguments), label=tool.label),
+        reason=vault.keep(run.workspace_id, proposal.reason, label=tool.label) if proposal.reason else None,
         step=proposal.step,
         policy=rule,
         risk=_risk(tool, warnings),
@@ -150,31 +176,24 @@ def _put_up(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, 
         locked=any(warning.severity == "lock" for warning in warnings),
         expires_at=clock.now() + rule.expires_after,
     )
-    automatic = judgement.outcome == "automatic" and not action.locked
-    data = ActionProposed(
+
+
+def _told(action: ProposedAction, what: CanonicalAction, needs: int) -> ActionProposed:
+    return ActionProposed(
         action=action.pk,
-        digest=digest,
-        tool=tool.name,
-        tool_schema=tool.schema_version,
-        effect=tool.effect,
-        executor="handrail",
-        policy=rule.pk,
-        policy_version=rule.version,
-        needs=0 if automatic else max(judgement.needs, rule.quorum, 1),
+        digest=action.digest,
+        tool=action.tool,
+        tool_schema=action.tool_schema,
+        effect=action.effect,
+        executor=action.executor,
+        policy=action.policy_id,
+        policy_version=action.policy.version,
+        needs=needs,
         until=action.expires_at,
         recipients=len(what.recipients),
         attachments=len(what.attachments),
-        step=proposal.step,
+        step=action.step,
     )
-    texts = {"subject": subject, "canonical": kept} | ({"reason": reason} if reason else {})
-    agent = Actor("agent", str(run.agent_id))
-    action.proposed_seq = held.append(data, actor=agent, texts=texts)
-    if automatic:
-        action.state, action.settled_at, action.settled_seq = "approved", clock.now(), action.proposed_seq
-    action.save(force_insert=True)
-    if action.state == "approved":
-        grants.give(held, action, automatic=True)
-    return action
 
 
 def _facts(held: Held, proposal: Proposal, what: CanonicalAction) -> inspection.Facts:

@@ -146,6 +146,7 @@ def reply_subject(arguments: Arguments) -> str:
     effect="send",
     title="Send the reply",
     card="email",
+    fixed=("sender", "message_id"),
     label="personal",
     sends_out=True,
     target="mail server",

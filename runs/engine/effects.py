@@ -67,12 +67,15 @@ def hold(lease: Claim, *, settling: bool = False) -> Iterator[Held]:
 
 def check_scope(run: Held, tool: Tool, arguments: Mapping[str, Any], step: str) -> None:
     """Park the run if the tool would touch what is not in the run's scope."""
-    for kind, ids in tool.touches(arguments).items():
-        outside = [pk for pk in ids if pk not in run.row.scope.get(kind, ())]
-        if outside:
-            raise Parked(
-                "out_of_scope", step=step, detail=f"{tool.title} would touch {kind} {', '.join(outside)[:200]}, outside this run's scope."
-            )
+    if outside := outside_scope(run.row, tool, arguments):
+        raise Parked("out_of_scope", step=step, detail=f"{tool.title} would touch {outside}, outside this run's scope.")
+
+
+def outside_scope(run: Run, tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """What the tool would touch that is not in the run's scope, in words; empty if nothing."""
+    touched = tool.touches(arguments).items()
+    outside = {kind: [pk for pk in ids if pk not in run.scope.get(kind, ())] for kind, ids in touched}
+    return "; ".join(f"{kind} {', '.join(ids)[:200]}" for kind, ids in outside.items() if ids)
 
 
 def perform(

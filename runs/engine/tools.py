@@ -127,6 +127,7 @@ class Tool:
     subject: Callable[[Arguments], str] | None = None  # one line for people: “E-mail a reply to …”
     done: Callable[[Arguments], str] | None = None  # one line for the ledger of effects
     prepare: Callable[[dict[str, Any], str], dict[str, Any]] | None = None  # completes arguments at proposal; given the nonce
+    fixed: Sequence[str] = ()  # arguments that `prepare` fills in; who edits an action can't change them
     recipients: Callable[[Arguments], Sequence[str]] = lambda arguments: ()
     touches: Callable[[Arguments], Mapping[str, Sequence[str]]] = lambda arguments: {}
     target: str = ""

@@ -37,6 +37,7 @@ def read_account(call: Call, account: str) -> dict[str, Any]:
     effect="send",
     title="Send the reply",
     card="email",
+    fixed=("sender", "message_id"),
     sends_out=True,
     target="mail server",
     credential="smtp",

@@ -1,0 +1,109 @@
+"""Editing: a reviewer changes what would be done.
+
+An edit is a new action with a digest of its own, judged by its tool's rule as if the agent had proposed it, which supersedes the one that
+was edited. Approvals of the old one do not count for it, and nothing of an edit is granted without a person.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from access.rules import Actor
+from approvals import canonical, decisions, exact, gate, policy
+from approvals.canonical import CanonicalAction
+from approvals.errors import EditRefused, NothingChanged
+from approvals.models import ProposedAction
+from runs import log
+from runs.engine import effects
+from runs.engine.gates import Proposal
+from runs.engine.tools import TOOLS, InvalidArguments, Tool, ToolError
+from runs.log import Held
+from runs.vocabulary import ActionSuperseded
+
+
+@dataclass(frozen=True)
+class Version:
+    """What an edit would make of an action, before anything is recorded."""
+
+    what: CanonicalAction
+    digest: str
+
+
+@dataclass(frozen=True)
+class Edited:
+    """The action that an edit made. `again`: it was made already, and this was a repeat of it."""
+
+    action: ProposedAction
+    again: bool
+
+
+def version(action: ProposedAction, arguments: Mapping[str, Any]) -> Version:
+    """The exact action with these arguments. EditRefused if they do not fit the tool; NothingChanged if they are the same."""
+    proposal = _proposal(action, arguments)
+    what = exact.build(proposal)
+    digest = canonical.digest(what)
+    if digest == action.digest:
+        raise NothingChanged
+    return Version(what, digest)
+
+
+def edit(action: ProposedAction, *, by: Actor, arguments: Mapping[str, Any], digest: str) -> Edited:
+    """Put these arguments up for decision instead of the ones with this digest."""
+    with log.holding(action.run_id) as run:
+        action = decisions.locked(action.pk)
+        proposal = _proposal(action, arguments)
+        what = exact.build(proposal)
+        if first := _same_again(action, canonical.digest(what), by):
+            return Edited(first, again=True)
+        decisions.check_open(action, by, digest)
+        newer = _put_up(run, action, by, proposal, what)
+        seq = run.append(ActionSuperseded(action=action.pk, by=newer.pk), actor=log.ENGINE, caused_by=newer.proposed_seq)
+        decisions.supersede(run, action, newer, seq=seq)
+    return Edited(newer, again=False)
+
+
+def may_edit(action: ProposedAction) -> bool:
+    """Whether its arguments can be edited at all: the tool is loaded here and takes the schema that was proposed."""
+    tool = TOOLS.get(action.tool)
+    return tool is not None and tool.schema_version == action.tool_schema
+
+
+def _proposal(action: ProposedAction, arguments: Mapping[str, Any]) -> Proposal:
+    """What the agent proposed, with these arguments. What the tool itself fills in stays as it is."""
+    if not may_edit(action):
+        raise EditRefused("Its tool is not loaded here in the version that was proposed.")
+    before = gate.proposed(action.pk)
+    kept = {name: before.arguments[name] for name in before.tool.fixed if name in before.arguments}
+    return replace(before, arguments=_checked(before.tool, dict(arguments) | kept, before.nonce))
+
+
+def _checked(tool: Tool, arguments: dict[str, Any], nonce: str) -> dict[str, Any]:
+    try:
+        checked = tool.checked(**arguments)
+        checked = tool.prepare(checked, nonce) if tool.prepare else checked
+        tool.recipients(checked)
+    except (InvalidArguments, ToolError, TypeError) as error:
+        raise EditRefused(str(error).removeprefix(f"{tool.name}: ")) from error
+    return checked
+
+
+def _put_up(run: Held, action: ProposedAction, by: Actor, proposal: Proposal, what: CanonicalAction) -> ProposedAction:
+    tool, digest = proposal.tool, canonical.digest(what)
+    if digest == action.digest:
+        raise NothingChanged
+    if earlier := ProposedAction.objects.filter(run_id=run.row.pk, digest=digest).first():
+        raise EditRefused(f"This is word for word what was proposed as #{earlier.proposed_seq}, and that was {earlier.state}.")
+    if outside := effects.outside_scope(run.row, tool, proposal.arguments):
+        raise EditRefused(f"It would touch {outside}, outside this run’s scope.")
+    rule = policy.in_force(run.row.workspace_id, tool.name)
+    judgement = policy.judge(rule, gate.taint_of(run.row, tool)) if rule else None
+    if rule is None or judgement is None or judgement.outcome == "never":
+        raise EditRefused("Its policy does not allow this tool any more.")
+    return gate.put_up(run, proposal, what, digest, rule, judgement, editor=by)
+
+
+def _same_again(action: ProposedAction, digest: str, by: Actor) -> ProposedAction | None:
+    """The first of two edits that say the same: a double click, a replayed form."""
+    newer = action.superseded_by
+    same = newer is not None and newer.digest == digest and newer.editor_id == by.user_id
+    return newer if same else None
