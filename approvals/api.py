@@ -6,20 +6,23 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Query, Router, Status
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from access import rules
 from access.api import afresh, known_for_awhile
 from access.errors import Forbidden
 from access.models import User
 from access.rules import Actor
-from approvals import decisions, execution
+from approvals import decisions, execution, forms, presenting
+from approvals.forms import DAY, OPENED
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
 from artifacts.redaction import plain
 from runs import hub
 
 router = Router(tags=["actions"])
+
+Code = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class PeopleDecide(Forbidden):
@@ -42,13 +45,23 @@ class ResolutionIn(BaseModel):
     reference: Annotated[str, StringConstraints(max_length=execution.MAX_REFERENCE)] = ""
 
 
+class SeenIn(BaseModel):
+    """What the reviewer had looked at: for how long, and which folds of the card were opened."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seconds: Annotated[int, Field(ge=0, le=DAY)] | None = None
+    opened: Annotated[list[Code], Field(max_length=OPENED)] = []
+
+
 class DecisionIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     verdict: Literal["approved", "rejected"]
     digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     reason: Annotated[str, StringConstraints(max_length=decisions.MAX_REASON)] = ""
-    seen: dict[str, Any] = {}
+    acks: Annotated[list[Code], Field(max_length=OPENED, description="the codes of the warnings that were ticked")] = []
+    seen: SeenIn = SeenIn()
 
 
 @router.get("/actions/{action_id}", response=Any, auth=known_for_awhile, summary="Ask what became of an action")
@@ -70,7 +83,10 @@ def decide(request: HttpRequest, action_id: str, body: DecisionIn) -> Status:
     if actor.kind != "human":
         raise PeopleDecide
     found = rules.get(actor, ProposedAction, action_id, "approvals.decide")
-    decided = decisions.decide(found, reviewer=actor, verdict=body.verdict, digest=body.digest, reason=body.reason, seen=body.seen)
+    seen = forms.seen(presenting.sums(found), seconds=body.seen.seconds, opened=body.seen.opened, acks=body.acks)
+    decided = decisions.decide(
+        found, reviewer=actor, verdict=body.verdict, digest=body.digest, reason=body.reason, acks=body.acks, seen=seen
+    )
     told = {"decision": _as_decision(decided.decision, actor.name), "action": {"id": decided.action.pk, "state": decided.action.state}}
     return Status(200 if decided.again else 201, told | {"again": decided.again})
 

@@ -5,7 +5,7 @@ decision again is answered with the first one, any other is refused and told wha
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from access import rules
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
-from approvals import grants
+from approvals import exact, grants, warned
 from approvals.errors import (
     ActionClosed,
     AlreadyClaimed,
@@ -27,6 +27,7 @@ from approvals.errors import (
     DigestChanged,
     ReasonNeeded,
     SelfApproval,
+    WarningNotTicked,
 )
 from approvals.models import Decision, ProposedAction
 from artifacts import vault
@@ -64,15 +65,22 @@ class No:
 
 
 def decide(
-    action: ProposedAction, *, reviewer: Actor, verdict: Verdict, digest: str, reason: str = "", seen: Mapping[str, Any] | None = None
+    action: ProposedAction,
+    *,
+    reviewer: Actor,
+    verdict: Verdict,
+    digest: str,
+    reason: str = "",
+    acks: Collection[str] = (),
+    seen: Mapping[str, Any] | None = None,
 ) -> Decided:
-    """Approve or reject the exact action with this digest."""
+    """Approve or reject the exact action with this digest. `acks`: the codes of the warnings that were ticked."""
     with log.holding(action.run_id) as run:
         action = locked(action.pk)
         first = Decision.objects.filter(action=action, reviewer_id=reviewer.user_id, round=action.round).first()
         if first is not None:
             return _same(first, action, verdict, digest)
-        _check(action, reviewer, verdict, digest, reason)
+        _check(action, reviewer, verdict, digest, reason, acks)
         decision = _write(run, action, reviewer, verdict, reason, seen or {})
         if verdict == "rejected":
             settle(run, action, "rejected", seq=decision.seq)
@@ -174,12 +182,21 @@ def _same(first: Decision, action: ProposedAction, verdict: str, digest: str) ->
     raise AlreadyDecided(f"You {first.verdict} this already.", **_standing(action))
 
 
-def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, reason: str) -> None:
+def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, reason: str, acks: Collection[str]) -> None:
     check_open(action, reviewer, digest)
-    if verdict == "approved" and action.locked:
-        raise ApproveLocked
+    if verdict == "approved":
+        _check_approvable(action, acks)
     if verdict == "rejected" and not MIN_REASON <= len(reason.strip()) <= MAX_REASON:
         raise ReasonNeeded(f"The reason has {len(reason.strip())} characters; it needs {MIN_REASON} to {MAX_REASON}.")
+
+
+def _check_approvable(action: ProposedAction, acks: Collection[str]) -> None:
+    """Whoever approves, and by whatever way: nothing that is locked or unreadable, and no warning passed over."""
+    if action.locked:
+        raise ApproveLocked
+    exact.check_attachments(action, exact.whole(action))
+    if missing := warned.unticked(action.warnings, acks):
+        raise WarningNotTicked("Tick the warning first. Nothing was decided.", acks=[warn.code for warn in missing])
 
 
 def _standing(action: ProposedAction) -> dict[str, Any]:

@@ -35,6 +35,18 @@ class ApproveLocked(Refusal):
     what_next: ClassVar[str] = "Nothing was decided. Reject it with the reason, so that the agent can propose it again without."
 
 
+class WarningNotTicked(BadInput):
+    """A warning asks to be ticked first."""
+
+    what_next: ClassVar[str] = "Nothing was decided. Look at what the named warnings say; then send their codes as `acks`, or reject it."
+
+
+class Unreadable(Refusal):
+    """The stored bytes of this action are not what would have to be approved."""
+
+    what_next: ClassVar[str] = "Nothing was decided. It can be rejected; the agent can propose it again."
+
+
 class ReasonNeeded(BadInput):
     """A rejection needs a reason."""
 

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
+from cryptography.exceptions import InvalidTag
 
 from approvals import canonical
 from approvals.canonical import Attachment, CanonicalAction
+from approvals.errors import Unreadable
 from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
+from artifacts.vault import Erased
 from runs.engine.gates import Proposal
 
 
@@ -33,6 +36,38 @@ def build(proposal: Proposal) -> CanonicalAction:
 def read(action: ProposedAction) -> CanonicalAction:
     """The action in full. Only for who may decide on it, and for running it."""
     return canonical.parse(stored_bytes(action))
+
+
+def whole(action: ProposedAction) -> CanonicalAction:
+    """The action in full, if its bytes are those of its digest. Raises Unreadable, which says why it can't be approved."""
+    try:
+        stored = stored_bytes(action)
+        what = canonical.parse(stored)
+    except Erased:
+        raise Unreadable("The bytes of this action were erased. It can no longer be read or run.") from None
+    except (InvalidTag, canonical.NotCanonical):
+        raise Unreadable("The stored bytes of this action can’t be read. It can’t be approved.") from None
+    if hashlib.sha256(stored).hexdigest() != action.digest or len(what.attachments) != len(action.attachments):
+        raise Unreadable("The stored bytes of this action are not those of its digest. It can’t be approved.")
+    return what
+
+
+def check_attachments(action: ProposedAction, what: CanonicalAction) -> None:
+    """Raise Unreadable unless each attached file can be opened and has the bytes that the action names."""
+    kept = {str(payload.pk): payload for payload in Payload.objects.select_related("key").filter(pk__in=action.attachments)}
+    for named, pk in zip(what.attachments, action.attachments, strict=True):
+        if not _is_file(kept.get(pk), named):
+            raise Unreadable(f"The stored bytes of the attachment “{named.name}” are not those that were proposed. It can’t be approved.")
+
+
+def _is_file(payload: Payload | None, named: Attachment) -> bool:
+    if payload is None:
+        return False
+    try:
+        salt, content = vault.opening(payload)
+    except (Erased, InvalidTag):
+        return False
+    return len(content) == named.size and vault.commit(salt, content) == named.commitment
 
 
 def stored_bytes(action: ProposedAction) -> bytes:

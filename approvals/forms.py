@@ -1,7 +1,7 @@
 """What comes with a decision (the verdict, the digest that was drawn, the reason, what the reviewer had looked at), and with a person's
 word about an unknown outcome."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
@@ -13,21 +13,26 @@ DAY = 24 * 3600
 OPENED = 100
 
 
+def seen(folds: Mapping[str, Any], *, seconds: int | None, opened: Iterable[str], acks: Iterable[str]) -> dict[str, Any]:
+    """What is kept with a decision of what was looked at. Only what the card has is believed; the rest is dropped."""
+    return {
+        "shown": folds.get("shown", 0),
+        "folded": folds.get("folded", 0),
+        "opened": sorted(set(opened) & set(folds.get("paths", ()))),
+        "seconds": seconds,
+        "acknowledged": sorted(set(acks) & set(folds.get("acks", ()))),
+    }
+
+
 class DecisionForm(forms.Form):
     verdict = forms.ChoiceField(choices=[("approved", "approved"), ("rejected", "rejected")])
     digest = forms.RegexField(regex=r"^[0-9a-f]{64}$")
     reason = forms.CharField(required=False, max_length=MAX_REASON, strip=False)
 
-    def seen(self, folds: Mapping[str, int]) -> dict[str, Any]:
-        """What the reviewer had before them. `folds`: the card's sums. Only what the server drew is believed; the rest is dropped."""
-        opened = [path for path in self.data.getlist("opened")[:OPENED] if path in folds.get("paths", ())]
-        return {
-            "shown": folds.get("shown", 0),
-            "folded": folds.get("folded", 0),
-            "opened": sorted(set(opened)),
-            "seconds": self._seconds(),
-            "acknowledged": sorted(set(self.data.getlist("ack")[:OPENED]) & set(folds.get("acks", ()))),
-        }
+    def seen(self, folds: Mapping[str, Any]) -> dict[str, Any]:
+        """What the reviewer had before them. `folds`: the card's sums."""
+        opened, acks = self.data.getlist("opened"), self.data.getlist("ack")
+        return seen(folds, seconds=self._seconds(), opened=opened[:OPENED], acks=acks[:OPENED])
 
     def _seconds(self) -> int | None:
         """How long the card was open, as the browser counted; None without script."""

@@ -4,7 +4,6 @@ The card is what is signed. It never changes, so it is drawn once and never push
 votes, outcome, the decision bar, what happens next. It is made of renditions only, so that a page, a reply and a push can share it.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,11 +22,11 @@ from approvals.cards import Card, Setting
 from approvals.changes import Changes
 from approvals.course import Course, Typed, course, tool_title
 from approvals.decisions import Yes
+from approvals.errors import Unreadable
 from approvals.inbox import ERASED, Queue
 from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
-from artifacts.vault import Erased
 from runs.engine.tools import TOOLS
 
 WAITING = "waiting:True:"  # how the key of a course begins while the action waits
@@ -107,16 +106,9 @@ def panel(
 def _what(action: ProposedAction, full: bool) -> tuple[CanonicalAction | None, str]:
     """The action to draw, and why it cannot be drawn."""
     try:
-        if not full:
-            return _masked(action), ""
-        what = exact.read(action)
-    except Erased:
-        return None, "The bytes of this action were erased. It can no longer be read or run."
-    except canonical.NotCanonical:
-        return None, "The stored bytes of this action can’t be read. It can’t be approved."
-    if hashlib.sha256(canonical.canonical_bytes(what)).hexdigest() != action.digest:
-        return None, "The stored bytes of this action are not those of its digest. It can’t be approved."
-    return what, ""
+        return exact.whole(action) if full else _masked(action), ""
+    except Unreadable as error:
+        return None, error.detail
 
 
 def _masked(action: ProposedAction) -> CanonicalAction | None:
@@ -169,10 +161,10 @@ def _legs(action: ProposedAction, around: Background) -> tuple[Leg, ...]:
 
 def sums(action: ProposedAction) -> dict[str, Any]:
     """What the card of an action showed and folded, for the record of a decision: counts, the paths of the folds, the ticks asked for."""
-    what, broken = _what(action, full=True)
+    what, _ = _what(action, full=True)
     acks = [warn.code for warn in warned.read(action.warnings) if warn.ack]
     if what is None:
-        return {"acks": acks, "broken": broken}
+        return {"acks": acks}
     drawn = _card(action, what, full=True)
     paths = ["/folded", "/json", *(file.path for file in drawn.files)]
     return {"shown": drawn.shown_count, "folded": drawn.folded_count, "paths": paths, "acks": acks}

@@ -3,7 +3,10 @@
 import csv
 import io
 from collections.abc import Mapping
+from contextlib import suppress
 from uuid import UUID
+
+from cryptography.exceptions import InvalidTag
 
 from approvals.cards import Preview
 from approvals.models import ProposedAction
@@ -48,7 +51,8 @@ def _opened(ids: list[UUID]) -> dict[UUID, str]:
         return {}
     found = {}
     for payload in Payload.objects.select_related("key").filter(pk__in=ids, erased_at=None):
-        found[payload.pk] = vault.open_bytes(payload).decode("utf-8", "replace")
+        with suppress(InvalidTag):
+            found[payload.pk] = vault.open_bytes(payload).decode("utf-8", "replace")
     return found
 
 
@@ -62,7 +66,9 @@ def _preview(pk: UUID, row: tuple[str, str, int, str | None], opened: Mapping[UU
         return Preview(withheld=f"No preview of {media_type}." + (" Download it to look at it." if full else ""))
     if size > READ:
         return Preview(withheld="Too large for a preview." + (" Download it to look at it." if full else ""))
-    return beginning(media_type, opened.get(pk, "") if full else rendition)
+    if full and pk not in opened:
+        return Preview(withheld="Its stored bytes can’t be read. This can’t be approved.")
+    return beginning(media_type, opened[pk] if full else rendition)
 
 
 def _table(text: str, delimiter: str) -> Preview | None:

@@ -20,7 +20,7 @@ from access.rules import Actor
 from approvals import decisions, exact, inbox, presenting, warned
 from approvals.course import Mode, Typed, course
 from approvals.decisions import No
-from approvals.errors import AlreadyClaimed, AlreadyDecided, DigestChanged, ReasonNeeded
+from approvals.errors import AlreadyClaimed, AlreadyDecided, DigestChanged, ReasonNeeded, Unreadable, WarningNotTicked
 from approvals.forms import DecisionForm
 from approvals.models import ProposedAction
 from approvals.presenting import Panel
@@ -71,14 +71,15 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
         return _incomplete(request, action, form)
     verdict, digest, reason = (form.cleaned_data[name] for name in ("verdict", "digest", "reason"))
     typed = Typed("armed" if verdict == "approved" else "reject", reason, tuple(request.POST.getlist("ack")))
-    drawn = presenting.sums(action)
-    if verdict == "approved" and (wrong := drawn.get("broken") or _unticked(action, typed)):
-        return _refused(request, action, Typed("rest", reason, typed.acks, error=wrong), 422)
-    seen = form.seen(drawn)
+    looked = form.seen(presenting.sums(action))
     try:
-        decided = decisions.decide(action, reviewer=request.actor, verdict=verdict, digest=digest, reason=reason, seen=seen)
+        decided = decisions.decide(
+            action, reviewer=request.actor, verdict=verdict, digest=digest, reason=reason, acks=typed.acks, seen=looked
+        )
     except ReasonNeeded:
         return _refused(request, action, Typed("reject", reason, error="Write at least one sentence. The agent reads it."), 422)
+    except (WarningNotTicked, Unreadable) as error:
+        return _refused(request, action, Typed("rest", reason, typed.acks, error=error.detail), error.status)
     except DigestChanged as error:
         return _changed(request, action, digest, typed, error)
     except Refusal as error:
@@ -230,8 +231,7 @@ def _step(request: HttpRequest, action: ProposedAction) -> Typed:
 
 
 def _unticked(action: ProposedAction, typed: Typed) -> str:
-    missing = [warn for warn in warned.read(action.warnings) if warn.ack and warn.code not in typed.acks]
-    return "Tick the warning first. Nothing was decided." if missing else ""
+    return "Tick the warning first. Nothing was decided." if warned.unticked(action.warnings, typed.acks) else ""
 
 
 def _before(actor: Actor, action: ProposedAction, earlier: str) -> ProposedAction | None:

@@ -1,6 +1,6 @@
 """The warnings that inspection left on an action, as cards draw them; the words are inspection's."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from approvals import inspection
@@ -14,6 +14,11 @@ _ORDER = {severity: place for place, severity in enumerate(inspection.SEVERITIES
 def read(stored: Iterable[Mapping[str, Any]]) -> list[Warn]:
     """The stored warnings as cards draw them, the gravest first."""
     return sorted((_warn(each) for each in stored if each.get("code") not in AS_TAGS), key=lambda warn: _ORDER.get(warn.severity, 1))
+
+
+def unticked(stored: Iterable[Mapping[str, Any]], acks: Collection[str]) -> list[Warn]:
+    """The warnings that ask for a tick and are not among the ticked codes."""
+    return [warn for warn in read(stored) if warn.ack and warn.code not in acks]
 
 
 def _warn(stored: Mapping[str, Any]) -> Warn:

@@ -149,7 +149,7 @@ def test_bytes_that_are_not_those_of_the_digest_are_never_offered_for_approval(c
     assert "are not those of its digest" in page
     assert 'value="approve"' not in page
     answer = riley.post(proposed.url("decision"), {"verdict": "approved", "digest": proposed.action.digest})
-    assert answer.status_code == 422 and proposed.again().state == "waiting"
+    assert answer.status_code == 409 and proposed.again().state == "waiting"
 
 
 def test_earlier_answers_in_the_run_are_evidence(cast, riley):

@@ -14,6 +14,8 @@ from access import keys
 from access.models import Agent
 from access.rules import SYSTEM
 from approvals.models import Decision, Grant, ProposedAction
+from artifacts import vault
+from artifacts.models import Payload
 from tests.approvals.mailing import propose_mail, sent
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,12 +69,59 @@ def test_a_digest_that_was_not_on_the_screen_is_refused_with_the_one_that_is(cas
 
 @pytest.mark.parametrize(
     "body",
-    [{"verdict": "maybe"}, {"digest": "xyz"}, {"digest": None}, {"verdict": "rejected"}, {"extra": 1}, {"reason": "x" * 5000}],
+    [
+        *({"verdict": "maybe"}, {"digest": "xyz"}, {"digest": None}, {"verdict": "rejected"}, {"extra": 1}, {"reason": "x" * 5000}),
+        *({"acks": "all"}, {"acks": ["x"] * 101}, {"seen": {"made_up": 1}}, {"seen": {"seconds": -1}}, {"seen": {"opened": "all"}}),
+    ],
 )
 def test_a_decision_that_is_not_whole_decides_nothing(cast, proposed, body):
     answer = decide(signed_in(cast.riley), proposed.action, **body)
     assert answer.status_code == 422 and answer.headers["Content-Type"] == "application/problem+json"
     assert Decision.objects.count() == 0
+
+
+def test_a_warning_that_needs_a_tick_holds_back_an_approval_over_the_api_too(cast):
+    warned = propose_mail(cast, cc=["accounts@f\u0435rnhill.example"])
+    riley = signed_in(cast.riley)
+    for acks in ([], ["made_up"]):
+        refused = decide(riley, warned.action, acks=acks)
+        assert refused.status_code == 422 and refused.json()["type"] == "urn:handrail:problem:warning-not-ticked"
+        assert refused.json()["acks"] == ["lookalike_domain"] and Decision.objects.count() == 0
+    assert decide(riley, warned.action, acks=["lookalike_domain", "made_up"]).status_code == 201
+    assert Decision.objects.get().seen["acknowledged"] == ["lookalike_domain"]
+
+
+def test_a_rejection_needs_no_tick(cast):
+    warned = propose_mail(cast, cc=["accounts@f\u0435rnhill.example"])
+    assert decide(signed_in(cast.riley), warned.action, verdict="rejected", reason="A look-alike.").status_code == 201
+
+
+@pytest.mark.parametrize("which", ["erased", "altered", "another file", "gone from the list", "the action itself"])
+def test_what_cannot_be_read_as_it_was_proposed_is_approved_by_nobody(cast, which):
+    mail, other = propose_mail(cast, file="a,b\n1,2\n"), propose_mail(cast, file="a,b\n1,3\n", name="Ewa")
+    rows, file = ProposedAction.objects.filter(pk=mail.action.pk), Payload.objects.get(pk=mail.action.attachments[0])
+    if which == "erased":
+        vault.erase(file, by=cast.ada)
+    elif which in ("altered", "the action itself"):
+        kept = file if which == "altered" else mail.action.canonical
+        *whole, last = bytes(kept.content)
+        Payload.objects.filter(pk=kept.pk).update(content=bytes([*whole, last ^ 1]))
+    else:
+        rows.update(attachments=other.action.attachments if which == "another file" else [])
+    riley = signed_in(cast.riley)
+    refused = decide(riley, mail.action)
+    assert refused.status_code == 409 and refused.json()["type"] == "urn:handrail:problem:unreadable"
+    page = riley.post(mail.url("decision"), {"verdict": "approved", "digest": mail.action.digest})
+    assert page.status_code == 409 and "It can’t be approved." in page.content.decode()
+    assert Decision.objects.count() == Grant.objects.count() == 0
+    assert decide(riley, mail.action, verdict="rejected", reason="Its file is broken.").status_code == 201
+
+
+def test_what_was_looked_at_is_kept_as_the_card_knows_it_and_never_as_sent(cast):
+    mail = propose_mail(cast, file="a,b\n1,2\n")
+    decide(signed_in(cast.riley), mail.action, seen={"seconds": 41, "opened": ["/folded", "/made/up"]})
+    seen = Decision.objects.get().seen
+    assert (seen["seconds"], seen["opened"], seen["acknowledged"]) == (41, ["/folded"], [])
 
 
 def test_who_may_not_decide_is_told_so_or_nothing(cast, proposed):
