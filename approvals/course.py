@@ -9,7 +9,7 @@ from uuid import UUID
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
-from approvals import background, decisions, warned
+from approvals import background, decisions, editing, warned
 from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
 from approvals.decisions import No, Yes
@@ -19,7 +19,7 @@ from artifacts import vault
 from config import clock
 from runs.engine.tools import TOOLS, Tool
 
-Mode = Literal["rest", "armed", "reject"]
+Mode = Literal["rest", "armed", "reject", "edit"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class Bar:
     locked: tuple[Warn, ...]
     acks: tuple[Warn, ...]
     typed: Typed
+    editable: bool = False
     broken: str = ""  # why there is nothing to approve: the bytes are gone, or not those of the digest
 
 
@@ -296,7 +297,9 @@ def _outcome(
         strong = f"Nobody decided in time, so nothing was {done}."
         return Outcome("expired", strong, "Asking again takes a new proposal, with a new digest and a new deadline.")
     if action.state == "superseded":
-        strong = "The agent changed this." if action.superseded_by is None or action.superseded_by.editor_id is None else "This was edited."
+        editor = action.superseded_by.editor if action.superseded_by else None
+        who = "The agent" if editor is None else "You" if str(editor.pk) == actor.id else editor.name
+        strong = f"{who} {'changed' if editor is None else 'edited'} this."
         return Outcome("waiting", strong, f"It can no longer be approved. Nothing was {done}.", newer=action.superseded_by_id)
     if action.state == "withdrawn":
         strong = f"This was withdrawn, so nothing was {done}."
@@ -372,6 +375,7 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
         locked=tuple(warn for warn in warns if warn.severity == "lock"),
         acks=tuple({warn.code: warn for warn in warns if warn.ack}.values()),
         typed=typed,
+        editable=editing.may_edit(action),
     )
 
 

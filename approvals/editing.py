@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from access.rules import Actor
-from approvals import canonical, decisions, exact, gate, policy
+from approvals import canonical, decisions, edit_form, exact, gate, policy
 from approvals.canonical import CanonicalAction
 from approvals.errors import EditRefused, NothingChanged
 from approvals.models import ProposedAction
@@ -35,6 +35,11 @@ class Edited:
 
     action: ProposedAction
     again: bool
+
+
+def form(action: ProposedAction) -> tuple[edit_form.Field, ...]:
+    """A field for each argument, as it was proposed."""
+    return edit_form.fields(TOOLS[action.tool], exact.read(action).arguments)
 
 
 def version(action: ProposedAction, arguments: Mapping[str, Any]) -> Version:

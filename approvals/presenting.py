@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from access import rules
 from access.errors import Refusal
 from access.rules import Actor
-from approvals import canonical, cards, changes, contacts, decisions, exact, inbox, previews, unknown, warned
+from approvals import canonical, cards, changes, contacts, decisions, edit_form, exact, inbox, previews, unknown, warned
 from approvals.background import Background, Leg
 from approvals.canonical import CanonicalAction
 from approvals.cards import Card, Setting
@@ -31,7 +31,17 @@ from runs.engine.tools import TOOLS
 
 WAITING = "waiting:True:"  # how the key of a course begins while the action waits
 UNKNOWN = ("_unknown_head", "_unknown_note", "_tried", "_lookup", "_say", "_unknown_aside")  # what changes of an unknown outcome's page
-RELATED = ("policy", "run", "run__agent", "run__owner", "workspace", "superseded_by", "claimed_by", "editor", "grant")
+RELATED = ("policy", "run", "run__agent", "run__owner", "workspace", "superseded_by__editor", "claimed_by", "editor", "grant")
+
+
+@dataclass(frozen=True)
+class Editing:
+    """The form in the place of the card. `changes` and `digest`: of the version that was looked at, if there is one."""
+
+    fields: tuple[edit_form.Field, ...]
+    changes: Changes | None = None
+    digest: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,8 @@ class Panel:
     refused_strong: str = ""
     typed: Typed = Typed()
     legs: tuple[Leg, ...] = ()
+    editing: Editing | None = None
+    edited_by_me: bool = False
 
     @property
     def action(self) -> ProposedAction:
@@ -70,11 +82,12 @@ def panel(
     typed: Typed | None = None,
     before: ProposedAction | None = None,
     said: Typed | None = None,
+    editing: Editing | None = None,
 ) -> Panel:
     """An action as this person may see it.
 
     `typed`: what stands in the bar. `before`: the action that this one replaced, to show what changed. `said`: what was refused, if that
-    is not what stands in the bar now.
+    is not what stands in the bar now. `editing`: the form that stands in the place of the card.
     """
     drawn_course = course(action, actor, typed=typed)
     full = isinstance(decisions.may_decide(action, actor), Yes)
@@ -97,6 +110,8 @@ def panel(
         refused_strong=_not_recorded(said or typed) if typed else "",
         typed=said or typed or Typed(),
         legs=_legs(action, drawn_course.background),
+        editing=editing,
+        edited_by_me=action.editor_id is not None and action.editor_id == actor.user_id,
     )
 
 

@@ -11,22 +11,34 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from access import rules
 from access.errors import Forbidden, NotFound, Refusal
 from access.rules import Actor
-from approvals import decisions, exact, inbox, presenting, warned
+from approvals import changes, decisions, edit_form, editing, exact, inbox, presenting, warned
 from approvals.course import Mode, Typed, course
 from approvals.decisions import No
-from approvals.errors import AlreadyClaimed, AlreadyDecided, DigestChanged, ReasonNeeded, Unreadable, WarningNotTicked
+from approvals.errors import (
+    ActionClosed,
+    AlreadyClaimed,
+    AlreadyDecided,
+    DigestChanged,
+    EditRefused,
+    NothingChanged,
+    ReasonNeeded,
+    SelfApproval,
+    Unreadable,
+    WarningNotTicked,
+)
 from approvals.forms import DecisionForm
 from approvals.models import ProposedAction
 from approvals.presenting import Panel
 from artifacts import vault
 from artifacts.rendition import plain
 from runs import live
+from runs.engine.tools import TOOLS
 
 MODES: dict[str, Mode] = {"approve": "armed", "reject": "reject"}
 SAFE_TYPES = frozenset({"text/plain", "text/csv", "application/pdf", "image/png", "image/jpeg", "application/json"})
@@ -86,6 +98,22 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
         kept = typed.mode if not isinstance(error, AlreadyDecided) else "rest"
         return _refused(request, action, Typed(kept, reason, typed.acks, refusal=error), error.status, said=typed)
     return _after(request, decided.action.pk)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, action_id: UUID) -> HttpResponse:
+    """The form of another version of an action. Posted, it shows what would change; posted with the digest that it showed, it is put up."""
+    action = presenting.find(request.actor, action_id, "approvals.decide")
+    may = decisions.may_decide(action, request.actor)
+    if isinstance(may, No):
+        raise Forbidden(may.why)
+    if request.method != "POST" and (action.state != "waiting" or not editing.may_edit(action)):
+        return HttpResponseRedirect(reverse("approvals:action", args=(action.pk,)), status=303)
+    try:
+        return _edited(request, action) if request.method == "POST" else _editing(request, action, editing.form(action))
+    except DigestChanged as error:
+        return _changed(request, action, request.POST.get("digest", ""), Typed("edit"), error)
 
 
 @never_cache
@@ -167,6 +195,51 @@ def _after(request: HttpRequest, action_id: UUID) -> HttpResponse:
     if _target(request) != "panel":
         return HttpResponseRedirect(reverse("approvals:action", args=(action_id,)), status=303)
     return _page(request, presenting.panel(presenting.find(request.actor, action_id), request.actor), keep=action_id)
+
+
+def _edited(request: HttpRequest, action: ProposedAction) -> HttpResponse:
+    """Look at what was typed; put it up if that is what was looked at before."""
+    digest, checked = request.POST.get("digest", ""), request.POST.get("checked", "")
+    typed, arguments = edit_form.read(editing.form(action), request.POST.dict())
+    if any(field.error for field in typed):
+        return _editing(request, action, typed, error="Nothing was changed yet. Mend the fields that are marked.", status=422)
+    try:
+        wanted = editing.version(action, arguments)
+        if checked == wanted.digest:
+            made = editing.edit(action, by=request.actor, arguments=arguments, digest=digest)
+            return _put_up(request, action, made.action)
+    except (EditRefused, NothingChanged) as error:
+        return _editing(request, action, typed, error=f"{error} {error.what_next}", status=error.status)
+    except (AlreadyDecided, ActionClosed, SelfApproval) as error:
+        return _refused(request, action, Typed("rest", refusal=error), error.status, said=Typed("edit"))
+    late = "You changed it since you looked at it. This is what it would be now." if checked else ""
+    return _editing(request, action, typed, wanted=wanted, error=late)
+
+
+def _editing(
+    request: HttpRequest,
+    action: ProposedAction,
+    typed: tuple[edit_form.Field, ...],
+    *,
+    wanted: editing.Version | None = None,
+    error: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    changed = changes.between(exact.read(action), wanted.what, TOOLS.get(action.tool)) if wanted else None
+    form = presenting.Editing(typed, changed, wanted.digest if wanted else "", error)
+    drawn = presenting.panel(action, request.actor, typed=Typed("edit"), editing=form)
+    return _page(request, drawn, keep=action.pk, focus="error" if error else "changes" if wanted else "field", status=status)
+
+
+def _put_up(request: HttpRequest, before: ProposedAction, newer: ProposedAction) -> HttpResponse:
+    """After an edit: the new action, with what changed."""
+    address = f"{reverse('approvals:action', args=(newer.pk,))}?from={before.pk}"
+    if _target(request) != "panel":
+        return HttpResponseRedirect(address, status=303)
+    drawn = presenting.panel(presenting.find(request.actor, newer.pk), request.actor, before=presenting.find(request.actor, before.pk))
+    response = _page(request, drawn, keep=newer.pk, focus="heading")
+    response["HX-Push-Url"] = address
+    return response
 
 
 def _refused(request: HttpRequest, action: ProposedAction, typed: Typed, status: int, said: Typed | None = None) -> HttpResponse:

@@ -62,6 +62,8 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "inbox", "in in ok ok ok ok ok ok no no no in", {}),
     ("GET", "actions/<uuid:action_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "actions/<uuid:action_id>/attachments/<int:index>", "in in none ok no no no no none none none in", {}),
+    ("GET", "actions/<uuid:action_id>/edit", "in in none ok no no no no none none none in", {}),
+    ("POST", "actions/<uuid:action_id>/edit", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/claim", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/release", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/decision", "in in none ok no no no no none none none in", {"data": {"verdict": "rejected"}}),

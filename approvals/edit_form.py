@@ -1,0 +1,136 @@
+"""The form in which an action's arguments are edited, made from its tool's schema. Pure: no database, no vault.
+
+Each argument is one field. What is typed becomes a JSON value again by the field's kind; text that can't become one is refused with the
+field's name, and stands in the form as it was typed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import orjson
+
+from approvals import cards
+from runs.engine.tools import Tool
+
+Kind = Literal["line", "text", "lines", "number", "yesno", "choice", "json"]
+PREFIX = "argument."
+LONG = 90  # characters from which on a string gets more than one line
+
+
+@dataclass(frozen=True)
+class Field:
+    """One argument: how it is asked for, and what stands there now, as text."""
+
+    name: str
+    title: str
+    kind: Kind
+    text: str
+    value: Any = None  # as it was proposed; what nobody changed is that, to the byte
+    hint: str = ""
+    choices: tuple[str, ...] = ()
+    fixed: bool = False
+    changed: bool = False
+    error: str = ""
+
+    @property
+    def input_name(self) -> str:
+        return PREFIX + self.name
+
+    @property
+    def rows(self) -> int:
+        return min(max(self.text.count("\n") + 1, 2), 16)
+
+
+def fields(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Field, ...]:
+    """A field for each argument that the tool takes, with the values of `arguments`."""
+    schema = tool.arguments.model_json_schema()
+    return tuple(
+        _field(name, _resolved(found, schema), arguments.get(name, found.get("default")), name in tool.fixed)
+        for name, found in schema.get("properties", {}).items()
+    )
+
+
+def read(before: tuple[Field, ...], posted: Mapping[str, str]) -> tuple[tuple[Field, ...], dict[str, Any]]:
+    """What was typed: the fields as they stand now, and the arguments. The errors are in the fields; then the arguments are empty."""
+    typed = tuple(_typed(field, posted) for field in before)
+    return typed, {} if any(field.error for field in typed) else {field.name: _value(field) for field in typed}
+
+
+def _field(name: str, schema: Mapping[str, Any], value: Any, fixed: bool) -> Field:
+    kind, choices = _kind(schema, value), tuple(map(str, schema.get("enum", ())))
+    hints = {"lines": "one on each line", "json": "JSON", "text": "", "line": ""}
+    return Field(name, str(schema.get("title") or name), kind, _as_text(kind, value), value, hints.get(kind, ""), choices, fixed)
+
+
+def _resolved(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A property's schema with its reference followed."""
+    reference = schema.get("$ref", "")
+    return whole.get("$defs", {}).get(reference.rpartition("/")[2], schema) if reference else schema
+
+
+def _kind(schema: Mapping[str, Any], value: Any) -> Kind:
+    """By the schema, and by the value where the schema allows several: what fits neither is edited as JSON."""
+    kind = schema.get("type")
+    if "enum" in schema and all(isinstance(each, str) for each in schema["enum"]):
+        return "choice"
+    if kind == "string" and isinstance(value, str):
+        return "text" if "\n" in value or len(value) > LONG else "line"
+    if kind == "array" and isinstance(value, list) and schema.get("items", {}).get("type") == "string":
+        return "lines" if not any("\n" in each for each in value) else "json"
+    if kind in ("integer", "number") and not isinstance(value, bool) and isinstance(value, int | float):
+        return "number"
+    return "yesno" if kind == "boolean" and isinstance(value, bool) else "json"
+
+
+def _as_text(kind: Kind, value: Any) -> str:
+    if kind in ("line", "text", "choice"):
+        return str(value).replace("\r\n", "\n")
+    if kind == "lines":
+        return "\n".join(value)
+    return cards.pretty(value) if kind == "json" else orjson.dumps(value).decode()
+
+
+def _typed(field: Field, posted: Mapping[str, str]) -> Field:
+    if field.fixed:
+        return field
+    text = posted.get(field.input_name, "false" if field.kind == "yesno" else field.text).replace("\r\n", "\n")
+    now = replace(field, text=text, changed=text != field.text)
+    try:
+        _value(now)
+    except ValueError:
+        words = {"number": "Write a number.", "json": "This is not JSON.", "choice": "Choose one of these."}
+        return replace(now, error=words.get(field.kind, "This can’t be read."))
+    return now
+
+
+def _value(field: Field) -> Any:
+    """The JSON value of what stands in the field. ValueError if it is none."""
+    if not field.changed:
+        return field.value
+    match field.kind:
+        case "line" | "text":
+            return field.text.replace("\n", "\r\n") if "\r\n" in field.value else field.text
+        case "lines":
+            return [line for line in (each.strip() for each in field.text.split("\n")) if line]
+        case "yesno":
+            return field.text == "true"
+        case "choice":
+            return _one_of(field)
+        case "number":
+            return _number(field.text)
+        case _:
+            return orjson.loads(field.text.strip() or "null")
+
+
+def _one_of(field: Field) -> str:
+    if field.text not in field.choices:
+        raise ValueError(field.text)
+    return field.text
+
+
+def _number(text: str) -> int | float:
+    value = orjson.loads(text.strip() or "null")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(text)
+    return value

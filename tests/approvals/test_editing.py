@@ -1,0 +1,209 @@
+"""A reviewer edits an action: what stands is another action with another digest, which another person must decide on."""
+
+import re
+
+import pytest
+
+from access.rules import person
+from approvals import decisions, editing, exact, policy
+from approvals.errors import AlreadyDecided, DigestChanged, EditRefused, NothingChanged, SelfApproval
+from approvals.models import Decision, Grant, ProposedAction
+from runs.models import Event
+from tests.approvals.mailing import propose_change, propose_mail, rules, sent
+from tests.together import together
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HTMX = {"HX-Request": "true", "HX-Target": "panel"}
+
+
+@pytest.fixture
+def proposed(cast):
+    sent.clear()
+    return propose_mail(cast, cc=["accounts@brightwater.example"])
+
+
+@pytest.fixture
+def riley(cast, client):
+    client.force_login(cast.riley)
+    return client
+
+
+def edited(proposed, by, **changes):
+    arguments = dict(exact.read(proposed.action).arguments) | changes
+    return editing.edit(proposed.action, by=by, arguments=arguments, digest=proposed.action.digest)
+
+
+def typed(proposed, **changes) -> dict[str, str]:
+    """The form as a browser would post it."""
+    fields = {field.input_name: field.text for field in editing.form(proposed.action) if not field.fixed}
+    return fields | {f"argument.{name}": text for name, text in changes.items()} | {"digest": proposed.action.digest}
+
+
+def text(response) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
+
+
+def checked(response) -> str:
+    return re.search(r'name="checked" value="(\w+)"', response.content.decode())[1]
+
+
+def approve(action, who):
+    return decisions.decide(action, reviewer=person(who.pk), verdict="approved", digest=action.digest)
+
+
+def test_what_runs_is_the_edit_that_another_person_approved(cast, proposed):
+    made = edited(proposed, person(cast.riley.pk), body="Hello Marta,\n\nit is refunded.\n", cc=[])
+    old, new = proposed.again(), ProposedAction.objects.get(pk=made.action.pk)
+    assert (old.state, old.superseded_by_id, new.state, new.editor_id) == ("superseded", new.pk, "waiting", cast.riley.pk)
+    assert new.digest != old.digest and new.round == 1
+    with pytest.raises(SelfApproval, match="edited this action"):
+        approve(new, cast.riley)
+    with pytest.raises(DigestChanged):
+        approve(old, cast.sam)
+    approve(new, cast.sam)
+    assert proposed.walk() == "succeeded"
+    (message,) = sent
+    assert message["body"] == "Hello Marta,\n\nit is refunded.\n"
+    assert message["key"] == str(Grant.objects.get(action=new).pk)
+
+
+def test_approvals_of_the_old_one_do_not_count(cast):
+    rules(cast.workspace.pk, quorum=2)
+    proposed = propose_mail(cast)
+    approve(proposed.action, cast.sam)
+    made = edited(proposed, person(cast.riley.pk), subject="Your refund")
+    assert approve(made.action, cast.sam).action.state == "waiting"
+    assert not Grant.objects.exists()
+
+
+def test_the_log_says_who_edited_and_what_took_its_place(cast, proposed):
+    made = edited(proposed, person(cast.riley.pk), subject="Your refund")
+    told = Event.objects.filter(run_id=proposed.run.pk).order_by("-seq")[:2]
+    assert [event.type for event in told] == ["action.superseded", "action.proposed"]
+    assert str(cast.riley.pk) in told[1].body and str(made.action.pk) in told[0].body
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"to": "nobody"}, "to"),
+        ({"unheard": 1}, "unheard"),
+        ({"body": 3}, "body"),
+    ],
+)
+def test_arguments_that_do_not_fit_change_nothing(cast, proposed, changes, says):
+    with pytest.raises(EditRefused, match=says):
+        edited(proposed, person(cast.riley.pk), **changes)
+    assert proposed.again().state == "waiting" and ProposedAction.objects.count() == 1
+
+
+def test_the_same_again_is_no_edit_and_what_the_tool_fills_in_stays(cast, proposed):
+    with pytest.raises(NothingChanged):
+        edited(proposed, person(cast.riley.pk))
+    with pytest.raises(NothingChanged):
+        edited(proposed, person(cast.riley.pk), sender="Somebody else <else@fernhill.example>", message_id="<x@y>")
+
+
+def test_an_edit_back_to_what_was_replaced_is_refused_and_says_which(cast, proposed):
+    made = edited(proposed, person(cast.riley.pk), subject="Your refund")
+    first = exact.read(proposed.action).arguments
+    with pytest.raises(EditRefused, match=rf"#{proposed.action.proposed_seq}.*superseded"):
+        editing.edit(made.action, by=person(cast.sam.pk), arguments=first, digest=made.action.digest)
+
+
+@pytest.mark.parametrize("who", ["morgan", "otto", "ada"])
+def test_only_who_may_decide_may_edit(cast, proposed, who):
+    with pytest.raises(SelfApproval):
+        edited(proposed, person(getattr(cast, who).pk), subject="Mine")
+
+
+def test_what_the_policy_forbids_by_now_can_not_be_edited_into(cast, proposed):
+    policy.set_rule(proposed.run.workspace_id, "send_mail", name="Closed", outcome="never", by=cast.ada)
+    with pytest.raises(EditRefused, match="policy"):
+        edited(proposed, person(cast.riley.pk), subject="Your refund")
+
+
+def test_nothing_that_a_person_edited_is_granted_by_a_rule_alone(cast):
+    rules(cast.workspace.pk, quorum=1)
+    proposed = propose_change(cast)
+    policy.set_rule(proposed.run.workspace_id, "change_record", name="Open", outcome="automatic", by=cast.ada)
+    made = edited(proposed, person(cast.riley.pk), note="By hand")
+    assert made.action.state == "waiting" and not Grant.objects.filter(action=made.action).exists()
+
+
+def test_editing_races_deciding_and_one_of_them_stands(cast, proposed):
+    outcomes = together(
+        [
+            lambda: edited(proposed, person(cast.riley.pk), subject="Your refund"),
+            lambda: approve(proposed.action, cast.sam),
+        ]
+    )
+    (refused,) = [each for each in outcomes if isinstance(each, Exception)]
+    assert isinstance(refused, AlreadyDecided | DigestChanged)
+    approved = Decision.objects.count()
+    assert (proposed.again().state, approved) in (("approved", 1), ("superseded", 0))
+    assert ProposedAction.objects.filter(state="waiting").count() == 1 - approved
+
+
+def test_the_same_edit_twice_at_once_makes_one_action(cast, proposed):
+    made = together([lambda: edited(proposed, person(cast.riley.pk), subject="Your refund")] * 4)
+    assert len({each.action.pk for each in made}) == 1 and sum(not each.again for each in made) == 1
+    assert ProposedAction.objects.count() == 2
+
+
+# on the page ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_form_holds_every_argument_and_looking_changes_nothing(riley, proposed):
+    page = riley.get(proposed.url("edit"))
+    html = page.content.decode()
+    for name in ("to", "cc", "bcc", "subject", "body", "name"):
+        assert f'name="argument.{name}"' in html
+    assert 'name="argument.sender"' not in html and "filled in by the tool" in html
+    assert "Nothing is sent while you edit." in text(page)
+    shown = riley.post(proposed.url("edit"), typed(proposed, subject="Your refund"))
+    assert "1 of" in text(shown) and "Propose my version" in text(shown)
+    assert proposed.again().state == "waiting" and ProposedAction.objects.count() == 1
+
+
+def test_two_steps_put_it_up_and_the_new_page_says_what_changed(riley, proposed):
+    shown = riley.post(proposed.url("edit"), typed(proposed, subject="Your refund", cc=""))
+    put = riley.post(proposed.url("edit"), typed(proposed, subject="Your refund", cc="") | {"checked": checked(shown)})
+    newer = ProposedAction.objects.get(state="waiting")
+    assert (put.status_code, put["Location"]) == (303, f"/actions/{newer.pk}?from={proposed.action.pk}")
+    page = text(riley.get(put["Location"]))
+    assert "You edited this." in page and "What changed" in page and "you can’t decide on it" in page
+    assert newer.digest == checked(shown)
+    assert exact.read(newer).arguments["cc"] == []
+    assert "You edited this." in text(riley.get(proposed.url()))
+
+
+def test_what_is_changed_after_the_look_is_shown_again_and_not_put_up(riley, proposed):
+    shown = riley.post(proposed.url("edit"), typed(proposed, subject="Your refund"))
+    again = riley.post(proposed.url("edit"), typed(proposed, subject="Your money") | {"checked": checked(shown)})
+    assert "You changed it since you looked at it." in text(again)
+    assert checked(again) != checked(shown) and ProposedAction.objects.count() == 1
+
+
+def test_what_can_not_be_read_is_said_at_its_field_and_stays_typed(cast, riley):
+    proposed = propose_change(cast)
+    refused = riley.post(proposed.url("edit"), typed(proposed, fields='{"city": '), headers=HTMX)
+    assert refused.status_code == 422
+    assert "This is not JSON." in text(refused) and "{&quot;city&quot;: " in refused.content.decode()
+    assert proposed.again().state == "waiting"
+
+
+def test_who_comes_too_late_is_told_what_stands(cast, riley, proposed):
+    shown = riley.post(proposed.url("edit"), typed(proposed, subject="Your refund"))
+    approve(proposed.action, cast.sam)
+    late = riley.post(proposed.url("edit"), typed(proposed, subject="Your refund") | {"checked": checked(shown)}, headers=HTMX)
+    assert late.status_code == 409 and "Sam approved this." in text(late)
+    assert ProposedAction.objects.count() == 1
+    assert riley.get(proposed.url("edit")).status_code == 303
+
+
+def test_what_nobody_touched_stays_to_the_byte(cast, riley):
+    proposed = propose_mail(cast, body="One\r\ntwo\r\n\r\n three \n")
+    shown = riley.post(proposed.url("edit"), typed(proposed, subject="Your refund"))
+    riley.post(proposed.url("edit"), typed(proposed, subject="Your refund") | {"checked": checked(shown)})
+    assert exact.read(ProposedAction.objects.get(state="waiting")).arguments["body"] == "One\r\ntwo\r\n\r\n three \n"
