@@ -2,17 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from re import compile as pattern
-from typing import Any, Literal
+from typing import Any
 
 from approvals import canonical, cards
 from approvals.canonical import ABSENT, CanonicalAction, pointer
+from approvals.wordwise import Part, words
 from runs.engine.tools import Tool
 
-Part = tuple[Literal["same", "del", "ins"], str]
-WORDS = pattern(r"\s+|\w+|[^\w\s]")
-ALIGNED = 4000  # words; longer texts are shown whole, before and after
 _HOW: Mapping[str, str] = {
     "tool": "Tool",
     "tool_schema": "Schema",
@@ -53,25 +49,6 @@ def between(old: CanonicalAction, new: CanonicalAction, tool: Tool | None) -> Ch
     rows += [_files_row(old, new, touched)] if old.attachments or new.attachments else []
     rows += [_how_row(name, old, new) for name in _HOW if f"/{name}" in touched]
     return Changes(tuple(sorted(rows, key=lambda row: not row.changed)))
-
-
-def words(before: str, after: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """Two texts as parts: what both have, what only the first has, what only the second has."""
-    old, new = WORDS.findall(before), WORDS.findall(after)
-    if len(old) > ALIGNED or len(new) > ALIGNED:
-        return (("del", before),), (("ins", after),)
-    left: list[Part] = []
-    right: list[Part] = []
-    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind == "equal":
-            left.append(("same", "".join(old[a:b])))
-            right.append(("same", "".join(new[c:d])))
-            continue
-        if b > a:
-            left.append(("del", "".join(old[a:b])))
-        if d > c:
-            right.append(("ins", "".join(new[c:d])))
-    return tuple(left), tuple(right)
 
 
 def _top(path: str) -> str:

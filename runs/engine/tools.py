@@ -114,6 +114,31 @@ Lookup = Callable[[Call, Arguments], Found | Absent | Unsure]
 
 
 @dataclass(frozen=True)
+class Looked:
+    """What was found out for the people who decide, right before it was proposed: shown beside the action, and no part of it."""
+
+    facts: Mapping[str, str] = field(default_factory=dict)  # title → words, as “Dry run” → “Passed, 4 ms”
+    record: Mapping[str, Any] | None = None  # of a record change: the fields of the record as they are
+    version: int | str | None = None  # and their version
+    paid: str = ""  # of a payment: what was paid, as a decimal number in the action’s currency
+    left: str = ""  # and the most of it that can still go back
+    trouble: str = ""  # why nothing could be found out
+    at: str = ""  # when; the engine fills it in
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The most that a payment tool may move, as decimal numbers in one currency. What goes beyond can’t be approved."""
+
+    currency: str
+    each: str = ""
+    a_day: str = ""
+
+
+Look = Callable[[Call, Arguments], Looked]
+
+
+@dataclass(frozen=True)
 class Tool:
     name: str
     function: Callable[..., Any]
@@ -133,6 +158,9 @@ class Tool:
     target: str = ""
     credential: str = ""
     compensate: str | None = None  # the name of the tool that undoes it
+    look: Look | None = None  # what to find out for who decides; it changes nothing outside
+    limit: Limit | None = None  # of a payment
+    dialect: str = ""  # of an SQL tool: sqlite, postgres, mysql …
     lookup: Lookup | None = None  # the first line of its docstring says on pages what it asks: “Whether the server has it, by its key.”
     honours_key: bool = False
     deadline: float = 30.0

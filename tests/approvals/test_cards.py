@@ -7,11 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from approvals import cards
-from approvals.canonical import Attachment, CanonicalAction, pointer
-from approvals.cards import Setting, Warn
+from approvals.canonical import ABSENT, Attachment, CanonicalAction
+from approvals.cards import Setting, Warn, command, email, http, payment, record, sql
+from approvals.cards.parts import Code, Field, Place, Row
+from runs.engine.tools import Limit, Looked
 
 NAMES = st.sampled_from(
-    [*cards.FROM, *cards.TO, *cards.CC, *cards.BCC, *cards.REPLY_TO, *cards.SUBJECT, *cards.BODY, "headers", "x/y~z", ""]
+    [
+        *(*email.FROM, *email.TO, *email.CC, *email.BCC, *email.REPLY_TO, *email.SUBJECT, *email.BODY),
+        *(*record.RECORD, *record.VERSION, *record.BEFORE, *record.AFTER),
+        *(*payment.AMOUNT, *payment.CURRENCY, *payment.ACCOUNT),
+        *(*sql.STATEMENT, *sql.VALUES, *http.METHOD, *http.URL, *http.HEADERS, *command.COMMAND),
+        *("x/y~z", ""),
+    ]
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -30,24 +38,181 @@ def drawn(action, kind="email", **setting) -> cards.Card:
     return cards.card(action, Setting(title="Send", effect="send", kind=kind, **setting))
 
 
+def values(card: cards.Card) -> dict[str, Any]:
+    """What a card draws of each argument, put together again from its parts."""
+    found: dict[str, Any] = {}
+    for part in card.parts:
+        if not part.path.startswith("/arguments/"):
+            continue
+        name, *inner = [step.replace("~1", "/").replace("~0", "~") for step in part.path.split("/")[2:]]
+        if isinstance(part, Row):
+            sides = [path.split("/")[2] for path in part.covers if path.startswith("/arguments/") and path.endswith("/" + last(part.path))]
+            for side, value in zip(sides[-2:], part.value if len(sides) > 1 else [v for v in part.value if v is not ABSENT], strict=True):
+                if value is not ABSENT:
+                    found.setdefault(side, {})[part.name] = value
+        elif inner and isinstance(part, Field):
+            found.setdefault(name, []).append((inner[0], part.value))
+        else:
+            found[name] = part.value
+        if isinstance(part, Place) and part.covers:
+            found[last(part.covers[0])] = part.method
+    return found
+
+
+def last(path: str) -> str:
+    return path.split("/")[-1]
+
+
+def whole(shown: Any, value: Any) -> Any:
+    """Values that stand one below the other, as what they came from."""
+    if isinstance(shown, list) and shown and isinstance(shown[0], tuple):
+        return dict(shown) if isinstance(value, dict) else [each for _, each in shown]
+    return shown
+
+
 @given(
     st.dictionaries(NAMES | TEXT, VALUES, max_size=8),
     st.lists(TEXT, max_size=3),
     st.lists(FILES, max_size=2),
-    st.sampled_from(["email", "generic", "a kind nobody drew"]),
+    st.sampled_from([*cards.KINDS, "generic", "a kind nobody drew"]),
     st.booleans(),
 )
 def test_every_part_of_an_action_is_shown_or_folded_and_counted_once(arguments, recipients, attachments, kind, registered):
     action = an_action(arguments, tuple(recipients), tuple(attachments))
     card = drawn(action, kind, properties={} if registered else None)
     assert set(cards.pointers(action)) <= cards.covered(card)
-    assert card.count == card.shown_count + card.folded_count
-    named = [part.path for part in cards._parts(card)]
+    assert card.count == card.shown_count + card.folded_count == len(card.parts)
+    named = [part.path for part in card.parts]
     assert len(named) == len(set(named)), "a part is counted twice"
-    values = {part.path: part.value for part in cards._parts(card) if isinstance(part, cards.Field)}
+    if kind == "record":
+        return  # below, with real records
+    shown = values(card)
     for name, value in action.arguments.items():
-        shown = values[pointer("arguments", name)]
-        assert shown == value or (shown == "Nobody" and not value)
+        assert whole(shown[name], value) == value or (shown[name] == "Nobody" and not value)
+    if card.code and card.code.lines and isinstance(card.code.value, str):
+        assert "".join(text for line in card.code.lines for _, text in line) == card.code.value
+    if card.place:
+        assert "".join(text for _, text in card.place.pieces) == card.place.value
+
+
+RECORDS = st.dictionaries(TEXT.filter(lambda text: "/" not in text and "~" not in text), VALUES, max_size=4)
+
+
+@given(RECORDS, RECORDS, st.integers(0, 99))
+def test_a_change_of_a_record_shows_every_field_that_either_side_names(before, after, version):
+    action = an_action({"record": "417", "version": version, "before": before, "after": after})
+    card = drawn(action, "record", properties={})
+    old, new = action.arguments["before"], action.arguments["after"]
+    assert {row.name: row.value for row in card.rows} == {key: (old.get(key, ABSENT), new.get(key, ABSENT)) for key in {**old, **new}}
+    assert set(cards.pointers(action)) <= cards.covered(card)
+    assert card.aside == f"Only if still at version {version}"
+    for row in card.rows:
+        assert row.changed == (row.value[0] is ABSENT or row.value[1] is ABSENT or cards.pretty(row.value[0]) != cards.pretty(row.value[1]))
+
+
+def test_of_a_record_that_was_looked_up_what_stays_is_named_and_not_counted():
+    looked = Looked(record={"city": "Gdynia", "plan": "Team", "seats": 12}, version=57)
+    action = an_action({"record": "417", "version": 57, "before": {"city": "Gdynia"}, "after": {"city": "Sopot"}})
+    card = drawn(action, "record", looked=looked)
+    assert card.stays == (("Plan", "Team"), ("Seats", "12"))
+    assert card.count == len(drawn(action, "record").parts)
+
+
+def test_a_change_without_its_before_is_compared_with_what_was_found():
+    action = an_action({"record": "417", "version": 57, "after": {"city": "Sopot"}})
+    (row,) = drawn(action, "record", looked=Looked(record={"city": "Gdynia"})).rows
+    assert (row.before, row.after) == ((("del", "Gdynia"),), (("ins", "Sopot"),))
+
+
+def test_words_that_changed_side_by_side_are_drawn_as_one():
+    action = an_action({"before": {"a": "Nabrzeże 4, Gdynia"}, "after": {"a": "Hutnicza 12, Gdynia"}})
+    (row,) = drawn(action, "record").rows
+    assert row.before == (("del", "Nabrzeże 4"), ("same", ", Gdynia"))
+    assert row.after == (("ins", "Hutnicza 12"), ("same", ", Gdynia"))
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "text"),
+    [
+        ("1284.00", "EUR", "€1,284.00"),
+        (48, "GBP", "£48.00"),
+        ("-5.5", "USD", "−US$5.50"),
+        ("0.0001", "EUR", "€0.0001"),
+        ("12.5", "PLN", "12.50 PLN"),
+        ("1,284.00", "EUR", "1,284.00 EUR"),  # a comma says two things
+        ("１２", "EUR", "１２ EUR"),
+        ("1e9", "EUR", "1e9 EUR"),
+        (True, "EUR", "True EUR"),
+    ],
+)
+def test_an_amount_is_drawn_large_and_grouped_only_if_it_can_be_read_for_certain(amount, currency, text):
+    card = drawn(an_action({"amount": amount, "currency": currency}), "payment")
+    assert card.amount and (card.amount.text, card.amount.value) == (text, amount)
+    assert [field.name for field in card.fields] == ["currency"]
+
+
+def test_a_payment_says_what_it_takes_of_what_was_paid_and_how_far_the_limits_go():
+    action = an_action({"amount": "1284.00", "currency": "EUR", "account": "417"})
+    card = drawn(
+        action,
+        "payment",
+        looked=Looked(facts={"Paid on invoice": "€2,568.00"}, paid="2568.00", left="2568.00"),
+        limit=Limit("EUR", each="2000", a_day="5000"),
+        today="300.00",
+    )
+    assert card.amount.share == ("this",) * 12 + ("left",) * 12
+    assert card.amount.said == "Of €2,568.00 paid, €0.00 went back before and this takes €1,284.00."
+    assert card.found == (
+        ("Paid on invoice", "€2,568.00"),
+        ("Limit for one", "€2,000.00"),
+        ("Paid today, before this", "€300.00 of €5,000.00"),
+    )
+
+
+def test_a_statement_is_drawn_line_by_line_with_each_value_by_its_sign():
+    text = "UPDATE invoices -- all of them\n   SET currency = $1\n WHERE issued_at < $2"
+    card = drawn(an_action({"statement": text, "parameters": ["EUR", 3]}), "sql", dialect="postgres")
+    words = [text for line in card.code.lines for kind, text in line if kind == "b"]
+    assert words == ["UPDATE", "SET", "$", "1", "WHERE", "$", "2"]
+    assert [text for line in card.code.lines for kind, text in line if kind == "i"] == [" -- all of them"]
+    assert len(card.code.lines) == 3
+    assert [(field.title, field.typed, field.value) for field in card.options] == [("$1", "text", "EUR"), ("$2", "whole number", 3)]
+
+
+@pytest.mark.parametrize("text", ["'", "\x00", "SELECT 'a", "/* no end", "a" * 30_000, "💥 \r\n ;", ""])
+def test_a_statement_that_cannot_be_read_is_still_shown_to_the_last_character(text):
+    card = drawn(an_action({"statement": text}), "sql")
+    lines = card.code.lines if card.code else ()
+    assert "".join(piece for line in lines for _, piece in line) == text
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://api.nordkontor.example/v2/orders?currency=EUR", "api.nordkontor.example"),
+        ("https://good.example@evil.example/", None),  # nothing stands out where eyes could be led to the wrong place
+        ("https://good.example\\@evil.example/", None),
+        ("//evil.example", None),
+    ],
+)
+def test_the_host_of_a_request_stands_out_where_it_is_certain(url, host):
+    card = drawn(an_action({"method": "POST", "url": url}), "http")
+    assert next((text for kind, text in card.place.pieces if kind == "host"), None) == host
+    assert "/arguments/method" in cards.covered(card)
+
+
+def test_each_argument_of_a_command_has_a_line_and_it_is_said_whether_a_shell_reads_it():
+    card = drawn(an_action({"command": ["tar", "-czf", "a b.tgz", ""]}), "command")
+    assert card.code == Code(
+        "/arguments/command",
+        "The command",
+        "command",
+        ["tar", "-czf", "a b.tgz", ""],
+        ((("b", "tar"),), (("", "-czf"),), (("", "a b.tgz"),), (("", ""),)),
+        numbered=True,
+    )
+    assert card.found == (("Read by", "No shell: each line is taken as it is"),)
+    assert drawn(an_action({"command": "rm *"}), "command").found == (("Read by", "A shell"),)
 
 
 def test_three_kinds_of_empty_are_told_apart():

@@ -1,0 +1,70 @@
+"""A letter: who it is from and for, its subject, its text and its files."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from approvals.canonical import CanonicalAction, pointer
+from approvals.cards.drawing import address, address_in, attachments, how, reaching, rest, sum_of, take
+from approvals.cards.parts import Card, Field, Line, Setting
+
+# names under which tools carry the parts of a message
+FROM = ("from", "from_", "from_address", "sender")
+TO, CC, BCC = ("to", "recipients"), ("cc",), ("bcc",)
+REPLY_TO = ("reply_to",)
+SUBJECT, BODY = ("subject",), ("body", "text")
+
+
+def draw(action: CanonicalAction, setting: Setting) -> Card:
+    """From, To, Cc, Bcc, Reply-To, Subject, the letter and its files in the open; other headers and how it is run folded and counted."""
+    left = dict(action.arguments)
+    addressed = [
+        _addressed(action, setting, left, names, title)
+        for names, title in ((FROM, "From"), (TO, "To"), (CC, "Cc"), (BCC, "Bcc"), (REPLY_TO, "Reply-To"))
+    ]
+    subject = take(setting, left, SUBJECT, title="Subject", bold=True)
+    letter = take(setting, left, BODY, title="Message")
+    if letter is not None and not isinstance(letter.value, str):
+        left[letter.name], letter = letter.value, None
+    fields = [each for each in (*addressed, subject) if each]
+    fields = reaching(action, setting, fields)
+    headers = tuple(rest(setting, left))
+    return Card(
+        kind="email",
+        icon="mail",
+        heading="",
+        tool=action.tool,
+        fields=tuple(fields),
+        letter=letter,
+        files=attachments(action, setting),
+        folded=(*headers, *how(action)),
+        lines=(_sending(action),),
+        raw=dict(action.arguments),
+        unit="e-mail",
+        verb="send",
+        facts=sum_of((len(action.recipients), "recipient"), (len(action.attachments), "attachment")),
+    )
+
+
+def _addressed(action: CanonicalAction, setting: Setting, left: dict[str, Any], names: Sequence[str], title: str) -> Field | None:
+    name = next((each for each in names if each in left), None)
+    if name is None:
+        return None
+    path, value = pointer("arguments", name), left[name]
+    texts = [value] if isinstance(value, str) and value else value or []
+    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        return None  # not addresses after all: drawn with the rest, as it is
+    del left[name]
+    places = [path if isinstance(value, str) else f"{path}/{i}" for i in range(len(texts))]
+    reached = {address_in(text) for text in texts}
+    covers = tuple(pointer("recipients", i) for i, to in enumerate(action.recipients) if address_in(to) in reached)
+    addresses = tuple(address(text, at, setting, action.recipients) for text, at in zip(texts, places, strict=True))
+    beside = tuple(warn for warn in setting.warns if warn.at == path and path not in places)
+    empty = not addresses
+    return Field(path, title, name, "Nobody" if empty else value, "empty" if empty else "addresses", addresses, beside, covers=covers)
+
+
+def _sending(action: CanonicalAction) -> Line:
+    via = f" through {action.target}" if action.target else ""
+    if action.executor == "agent":
+        return Line("/executor", "Send", f"Run by the agent{via}; Handrail cannot see the call.", ("/target",))
+    return Line("/executor", "Send", f"As soon as approved, once, by Handrail{via}.", ("/target",))

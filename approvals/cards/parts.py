@@ -1,0 +1,266 @@
+"""What a card is made of. Plain values: a template draws them, and a test counts them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar
+
+from approvals.wordwise import Part
+from runs.engine.tools import Limit, Looked
+
+Piece = tuple[str, str]  # how it is drawn (a keyword, a comment, a number of a line, or plain), and the text
+
+
+@dataclass(frozen=True)
+class Warn:
+    """One thing that eyes miss. `at` points into the action; `severity` is note, warn or lock; `ack` is the sentence to tick, if any."""
+
+    code: str
+    severity: str
+    at: str
+    strong: str
+    text: str = ""
+    tag: str = ""
+    ack: str = ""
+
+    @property
+    def state(self) -> str:
+        return "failed" if self.severity == "lock" or self.ack else "waiting" if self.severity == "warn" else ""
+
+
+@dataclass(frozen=True)
+class Address:
+    """One address as it is written, and what is known of it. `sent` is how many messages went there before; None is not known."""
+
+    text: str
+    path: str
+    outside: bool
+    sent: int | None = None
+    warns: tuple[Warn, ...] = ()
+
+    @property
+    def history(self) -> str:
+        if self.sent is None:
+            return ""
+        return "First time written to" if self.sent == 0 else f"Written to {self.sent} time{'' if self.sent == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One argument. `shape`: text, long, number, flag, empty, list, json or addresses; `name` is its own name in the tool's schema."""
+
+    path: str
+    title: str
+    name: str
+    value: Any
+    shape: str
+    addresses: tuple[Address, ...] = ()
+    warns: tuple[Warn, ...] = ()
+    known: bool = True
+    mono: bool = False
+    bold: bool = False
+    covers: tuple[str, ...] = ()
+    typed: str = ""  # of a value that no schema names: what it is, “text”
+
+
+@dataclass(frozen=True)
+class Line:
+    """How and by whom it is run: signed with the rest, so shown with the rest."""
+
+    path: str
+    title: str
+    value: str
+    covers: tuple[str, ...] = ()
+    shape: ClassVar[str] = ""
+
+
+@dataclass(frozen=True)
+class Attached:
+    """An attachment as a card shows it. `preview` is its beginning as rows or text, if it can be shown at all."""
+
+    index: int
+    path: str
+    name: str
+    media_type: str
+    size: int
+    commitment: str
+    label: str = ""
+    preview: "Preview | None" = None
+    warns: tuple[Warn, ...] = ()
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The beginning of a file: a table for CSV, else text. `more` says what is not on it; `withheld` says why there is nothing."""
+
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    text: str = ""
+    more: str = ""
+    withheld: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One field of a record, before and after. `value` is what is signed of it: (before, after), ABSENT where one has nothing."""
+
+    path: str
+    title: str
+    name: str
+    value: tuple[Any, Any]
+    before: tuple[Part, ...]
+    after: tuple[Part, ...]
+    changed: bool
+    warns: tuple[Warn, ...] = ()
+    covers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Amount:
+    """The sum of money that an action moves. `text` is drawn large: `value` grouped, with its sign, where it can be read for certain."""
+
+    path: str
+    name: str
+    value: Any
+    text: str
+    title: str = "Amount"
+    note: str = ""
+    share: tuple[str, ...] = ()  # the pieces of a bar of all that was paid: before, this, left
+    said: str = ""  # the same in words
+    warns: tuple[Warn, ...] = ()
+
+
+@dataclass(frozen=True)
+class Code:
+    """A text that a machine reads, line by line. `lines` joined give `value` exactly; without lines, it is drawn as JSON."""
+
+    path: str
+    title: str
+    name: str
+    value: Any
+    lines: tuple[tuple[Piece, ...], ...] = ()
+    numbered: bool = False
+    warns: tuple[Warn, ...] = ()
+    covers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """The method and address of a request, the address in pieces that joined give it exactly; the host is the piece that stands out."""
+
+    path: str
+    title: str
+    name: str
+    value: Any
+    method: str
+    pieces: tuple[Piece, ...]
+    warns: tuple[Warn, ...] = ()
+    covers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Paid:
+    """An earlier payment of the same kind to the same account, executed here. `at` is when, `ref` the run's reference."""
+
+    at: Any
+    text: str
+    run_id: Any
+    ref: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """An action as a document. `kind` names the template; `count`, `shown` and `folded` are the sum that the seal states."""
+
+    kind: str
+    icon: str
+    heading: str
+    tool: str
+    fields: tuple[Field, ...]
+    letter: Field | None
+    files: tuple[Attached, ...]
+    folded: tuple[Field | Line, ...]
+    lines: tuple[Line, ...]
+    raw: Any
+    unit: str  # what one of it is called: “e-mail”, “call”
+    verb: str  # what approving does: “send”, “run”
+    facts: str  # “2 recipients, 2 attachments”
+    warns: tuple[Warn, ...] = ()
+    aside: str = ""  # beside the heading: under which condition it runs
+    rows: tuple[Row, ...] = ()
+    amount: Amount | None = None
+    place: Place | None = None
+    code: Code | None = None
+    options: tuple[Field, ...] = ()  # what stands below the code
+    looked: Looked | None = None  # what Handrail found out: not signed, and so not counted
+    known: tuple[tuple[str, str], ...] = ()  # what it is known by here: title and words, beside what was looked up
+    stays: tuple[tuple[str, Any], ...] = ()  # of the record that was looked up: what this does not touch
+    earlier: tuple[Paid, ...] = ()
+
+    @property
+    def parts(self) -> "list[Field | Line | Attached | Row | Amount | Code | Place]":
+        """All that is signed, as it is drawn."""
+        single = [part for part in (self.amount, self.place, self.letter, self.code) if part is not None]
+        return [*self.rows, *self.fields, *single, *self.options, *self.files, *self.lines, *self.folded]
+
+    @property
+    def shown_count(self) -> int:
+        return len(self.parts) - self.folded_count
+
+    @property
+    def folded_count(self) -> int:
+        return len(self.folded)
+
+    @property
+    def count(self) -> int:
+        return self.shown_count + self.folded_count
+
+    @property
+    def lines_below(self) -> bool:
+        """Whether the code comes first, and everything else below it."""
+        return self.code is not None and not self.fields
+
+    @property
+    def looked_at(self) -> datetime | None:
+        return datetime.fromisoformat(self.looked.at) if self.looked and self.looked.at else None
+
+    @property
+    def files_size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    @property
+    def folded_names(self) -> str:
+        return ", ".join(part.title or part.name for part in self.folded)
+
+    @property
+    def letter_warns(self) -> tuple[Warn, ...]:
+        return self.letter.warns if self.letter else ()
+
+    @property
+    def found(self) -> tuple[tuple[str, str], ...]:
+        """Everything found out, title by title."""
+        return (*(self.looked.facts.items() if self.looked else ()), *self.known)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a card must be told, since it looks nothing up: the tool as it is registered, who is inside, what was found.
+
+    `properties` is the tool's JSON schema by argument; None if the tool is not registered here. `sent` maps an address in lower case
+    to how often it was written to. `earlier` are payments to the same account, the newest first, and `today` is what they sum up to today.
+    """
+
+    title: str
+    effect: str
+    kind: str
+    properties: Mapping[str, Mapping[str, Any]] | None = None
+    inside: Sequence[str] = ()
+    sent: Mapping[str, int] = field(default_factory=dict)
+    warns: Sequence[Warn] = ()
+    files: Mapping[int, tuple[str, Preview | None]] = field(default_factory=dict)  # index → label, preview
+    masked: bool = False  # the action is a redacted rendition
+    looked: Looked | None = None
+    limit: Limit | None = None
+    dialect: str = ""
+    earlier: Sequence[Paid] = ()
+    today: str = ""

@@ -1,0 +1,88 @@
+"""Money that moves: how much, to whom, within which limits, and what was paid to the same account before."""
+
+from decimal import Decimal
+from typing import Any
+
+from approvals import money
+from approvals.canonical import CanonicalAction, pointer
+from approvals.cards.drawing import attachments, how, reaching, rest, running, sum_of, warns_at
+from approvals.cards.parts import Amount, Card, Setting
+
+# names under which tools carry the parts of a payment
+AMOUNT, CURRENCY = ("amount",), ("currency",)
+ACCOUNT = ("account", "customer", "payee")
+PIECES = 24  # of the bar that shows the share
+
+
+def draw(action: CanonicalAction, setting: Setting) -> Card:
+    """The amount in large figures, every argument by its title, and beside them what was found out: limits and earlier payments."""
+    left = dict(action.arguments)
+    name = next((each for each in AMOUNT if each in left), "")
+    currency = currency_of(action)
+    amount = _amount(setting, name, left.pop(name), currency) if name else None
+    fields = reaching(action, setting, list(rest(setting, left)))
+    return Card(
+        kind="payment",
+        icon="undo",
+        heading="" if amount else setting.title,
+        tool=action.tool,
+        amount=amount,
+        fields=tuple(fields),
+        letter=None,
+        files=attachments(action, setting),
+        folded=how(action),
+        lines=(running(action),),
+        raw=dict(action.arguments),
+        unit="payment",
+        verb="run",
+        facts=sum_of((len(action.arguments), "argument")),
+        known=tuple(_known(setting, amount, currency)),
+        earlier=tuple(setting.earlier),
+    )
+
+
+def currency_of(action: CanonicalAction) -> Any:
+    return next((action.arguments[each] for each in CURRENCY if each in action.arguments), "")
+
+
+def account_of(action: CanonicalAction) -> str:
+    """To whose account it goes, as the action names it; empty if it does not say."""
+    return next((str(action.arguments[each]) for each in ACCOUNT if action.arguments.get(each)), "")
+
+
+def _amount(setting: Setting, name: str, value: Any, currency: Any) -> Amount:
+    path, number = pointer("arguments", name), money.read(value)
+    # what is not surely a number stands as it was written
+    text = f"{value} {currency}".strip() if number is None or setting.masked else money.spell(number, currency)
+    share, said = _share(setting, number, currency) if number is not None else ((), "")
+    return Amount(path, name, value, text, share=share, said=said, warns=warns_at(setting, path))
+
+
+def _share(setting: Setting, number: Decimal, currency: Any) -> tuple[tuple[str, ...], str]:
+    """What this takes of what was paid, as pieces of a bar and in words. Nothing where it is not known, or does not fit."""
+    paid, left = (money.read(text) for text in (setting.looked.paid, setting.looked.left)) if setting.looked else (None, None)
+    if paid is None or left is None or not 0 < number <= left <= paid:
+        return (), ""
+    before, this = (round(part / paid * PIECES) for part in (paid - left, number))
+    before, this = max(before, int(paid > left)), max(this, 1)
+    pieces = ("before",) * min(before, PIECES - this) + ("this",) * this
+    pieces += ("left",) * (PIECES - len(pieces))
+    said = (
+        f"Of {money.spell(paid, currency)} paid, {money.spell(paid - left, currency)} went back before"
+        f" and this takes {money.spell(number, currency)}."
+    )
+    return pieces, said
+
+
+def _known(setting: Setting, amount: Amount | None, currency: Any) -> list[tuple[str, str]]:
+    """What the house itself knows: the limits of this tool, and what it paid today."""
+    found = []
+    limit, today = setting.limit, money.read(setting.today)
+    if limit is None or currency != limit.currency:
+        return found
+    if limit.each:
+        found.append(("Limit for one", money.spell(Decimal(limit.each), limit.currency)))
+    if limit.a_day and today is not None:
+        of = money.spell(Decimal(limit.a_day), limit.currency)
+        found.append(("Paid today, before this", f"{money.spell(today, limit.currency)} of {of}"))
+    return found

@@ -1,0 +1,116 @@
+"""A change of a record: each field as it is and as it would be, and the version that it was read at."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from approvals.canonical import ABSENT, CanonicalAction, canonical_json, pointer
+from approvals.cards.drawing import attachments, empty_word, field_of, how, pretty, reaching, rest, running, shape, sum_of, warns_at
+from approvals.cards.parts import Card, Row, Setting
+from approvals.wordwise import Part, words
+
+# names under which tools carry the parts of a change
+RECORD = ("record", "record_id", "id")
+VERSION = ("version", "if_version")
+BEFORE, AFTER = ("before",), ("after", "changes")
+
+
+def draw(action: CanonicalAction, setting: Setting) -> Card:
+    """The fields that change, before and after; what else is signed below them. What stays is folded: it is looked up, not signed."""
+    left = dict(action.arguments)
+    names = tuple(next((n for n in known if isinstance(left.get(n), Mapping)), "") for known in (BEFORE, AFTER))
+    before, after = (left.pop(name) if name else {} for name in names)
+    rows = _rows(setting, names, before, after)
+    left |= {name: {} for name, value in zip(names, (before, after), strict=True) if name and not value and not rows}
+    first = [name for known in (RECORD, VERSION) for name in known if name in left]
+    fields = [*(field_of(setting, name, left.pop(name)) for name in first), *rest(setting, left)]
+    version = next((field.value for field in fields if field.name in VERSION), None)
+    return Card(
+        kind="record",
+        icon="list",
+        heading=setting.title,
+        tool=action.tool,
+        aside="" if version is None else f"Only if still at version {version}",
+        rows=rows,
+        fields=tuple(reaching(action, setting, fields)),
+        letter=None,
+        files=attachments(action, setting),
+        folded=how(action),
+        lines=(running(action),),
+        raw=dict(action.arguments),
+        unit="change",
+        verb="run",
+        facts=sum_of((sum(row.changed for row in rows), "field")),
+        stays=_stays(setting, {row.name for row in rows}),
+    )
+
+
+def _rows(setting: Setting, names: tuple[str, ...], before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Row, ...]:
+    """One for each field that either side names. The first stands for both arguments, so that both are accounted for."""
+    both = tuple(pointer("arguments", name) for name in names if name)
+    rows = []
+    for key in dict.fromkeys((*after, *before)):
+        places = tuple(pointer("arguments", name, key) for name in names if name)
+        old, new = before.get(key, ABSENT), after.get(key, ABSENT)
+        # without a `before` the row says what was found, and the page that this is not signed
+        shown = _found(setting, key) if old is ABSENT and not names[0] else old
+        left, right, changed = _compared(shown, new, masked=setting.masked)
+        covers = (*places, *(both if not rows else ()))
+        value = (old, new)
+        rows.append(Row(places[-1], _title(key), key, value, left, right, changed, warns_at(setting, *places), covers))
+    return tuple(rows)
+
+
+def _found(setting: Setting, key: str) -> Any:
+    record = setting.looked.record if setting.looked else None
+    return record[key] if record and key in record else ABSENT
+
+
+def _title(key: str) -> str:
+    """“billing_address” as people write it."""
+    spaced = key.replace("_", " ").strip()
+    return spaced[:1].upper() + spaced[1:] if key.isascii() and key.replace("_", "").isalnum() else ""
+
+
+def _compared(old: Any, new: Any, *, masked: bool) -> tuple[tuple[Part, ...], tuple[Part, ...], bool]:
+    before, after = _said(old), _said(new)
+    if old is not ABSENT and new is not ABSENT and canonical_json(old) == canonical_json(new):
+        return (("same", before),), (("same", after),), False
+    if isinstance(old, str) and isinstance(new, str) and old and new and not masked:
+        left, right = words(before, after)
+        return _joined(left), _joined(right), True
+    gone = (("none" if _is_empty(old) else "del", before),)
+    return gone, (("none" if _is_empty(new) else "ins", after),), True
+
+
+def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """A space between two words that both changed changed with them: it is easier to read so."""
+    found: list[Part] = []
+    for i, (kind, text) in enumerate(parts):
+        around = {parts[j][0] for j in (i - 1, i + 1) if 0 <= j < len(parts)}
+        inner = kind == "same" and text.isspace() and 0 < i < len(parts) - 1 and len(around) == 1
+        kind = around.pop() if inner else kind
+        if found and found[-1][0] == kind:
+            found[-1] = (kind, found[-1][1] + text)
+        else:
+            found.append((kind, text))
+    return tuple(found)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is ABSENT or shape(value) == "empty"
+
+
+def _said(value: Any) -> str:
+    if value is ABSENT:
+        return "Not there"
+    match shape(value):
+        case "empty":
+            return empty_word(value)
+        case "flag":
+            return "Yes" if value else "No"
+    return value if isinstance(value, str) else pretty(value)
+
+
+def _stays(setting: Setting, touched: set[str]) -> tuple[tuple[str, Any], ...]:
+    record = setting.looked.record if setting.looked else None
+    return tuple((_title(key) or key, _said(value)) for key, value in (record or {}).items() if key not in touched)

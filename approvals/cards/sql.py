@@ -1,0 +1,63 @@
+"""A statement for a database: its text line by line, each value it is given, and what a dry run found."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from approvals.canonical import CanonicalAction, pointer
+from approvals.cards.drawing import attachments, field_of, how, reaching, rest, running, shape, sum_of, warns_at
+from approvals.cards.parts import Card, Code, Field, Setting
+
+# names under which tools carry a statement and its values
+STATEMENT, VALUES = ("statement", "sql", "query"), ("parameters", "params", "values")
+_TYPES = {str: "text", bool: "true or false", int: "whole number", float: "number", type(None): "null"}
+
+
+def draw(action: CanonicalAction, setting: Setting) -> Card:
+    """The statement in the open, below it each value by its place or name and whatever else the tool takes."""
+    left = dict(action.arguments)
+    name = next((each for each in STATEMENT if isinstance(left.get(each), str)), "")
+    code = _code(setting, name, left.pop(name)) if name else None
+    values = next((each for each in VALUES if isinstance(left.get(each), list | Mapping) and left[each]), "")
+    given = _values(setting, values, left.pop(values)) if values else []
+    options = [*given, *rest(setting, left)]
+    return Card(
+        kind="sql",
+        icon="tool",
+        heading="" if code else setting.title,
+        tool=action.tool,
+        fields=(),
+        letter=None,
+        code=code,
+        options=tuple(reaching(action, setting, options)),
+        files=attachments(action, setting),
+        folded=how(action),
+        lines=(running(action),),
+        raw=dict(action.arguments),
+        unit="statement",
+        verb="run",
+        facts=sum_of((int(code is not None), "statement"), (len(given), "value")),
+    )
+
+
+def _code(setting: Setting, name: str, text: str) -> Code:
+    from approvals import statements  # its parser takes a third of a second to load: only who meets SQL waits for it
+
+    path = pointer("arguments", name)
+    lines = statements.lines(text, "" if setting.masked else setting.dialect, plain=setting.masked)
+    return Code(path, "The statement", name, text, lines, numbered=not setting.masked, warns=warns_at(setting, path))
+
+
+def _values(setting: Setting, name: str, given: list[Any] | Mapping[str, Any]) -> list[Field]:
+    """Each value by the sign that stands for it in the statement. The first stands for the whole argument as well."""
+    whole = pointer("arguments", name)
+    places = list(given.items()) if isinstance(given, Mapping) else list(enumerate(given))
+    fields = []
+    for place, value in places:
+        path, sign = pointer("arguments", name, place), f":{place}" if isinstance(place, str) else f"${place + 1}"
+        warns = warns_at(setting, path)
+        if not fields:
+            warns += tuple(warn for warn in field_of(setting, name, given).warns if warn.at == whole)
+        covers = (whole,) if not fields else ()
+        typed = _TYPES.get(type(value), "")
+        fields.append(Field(path, sign, "", value, shape(value), warns=warns, mono=True, covers=covers, typed=typed))
+    return fields
