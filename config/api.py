@@ -1,13 +1,15 @@
 """The API: one NinjaAPI, and the one place where a refusal of the domain becomes an RFC 9457 problem."""
 
+import json
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any, ClassVar
 
 import orjson
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpRequest, HttpResponse, UnreadablePostError
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from ninja.parser import Parser
@@ -22,6 +24,8 @@ from runs.api import router as runs
 
 JSON_MAX = 1024 * 1024  # bytes of a JSON body; larger content goes to its own address, as it is
 ROOT = "/api/"
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 log = logging.getLogger(__name__)
 
@@ -90,10 +94,69 @@ class StrictJson(Parser):
             raise WrongMediaType("Send the body as it is, without Content-Encoding.")
         if len(request.body) > JSON_MAX:
             raise BodyTooLarge(f"{len(request.body)} bytes; at most {JSON_MAX} are read.", limit=JSON_MAX)
-        try:
-            return parse_json(request.body)
-        except NotCanonical as error:
-            raise InvalidJson(error.detail) from error
+        value = _parsed(request.body)
+        if wrong := [_as_wrong(("body", *place), why) for place, why in _unfit(value) if why != NUL or not _is_content(place)]:
+            raise _invalid(wrong)
+        return value
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return parse_json(body)
+    except NotCanonical as error:
+        if wrong := [_as_wrong(("body", *place), why) for place, why in _unfit(_read_anyhow(body)) if "NUL" not in why]:
+            raise _invalid(wrong) from error
+        raise InvalidJson(error.detail) from error
+
+
+def _read_anyhow(body: bytes) -> Any:
+    """What was refused, to say where the text in it is that is none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+Place = tuple[str | int, ...]
+NUL, HALF = "It has a NUL character.", "It has half a surrogate pair, which is no character."
+
+
+def _unfit(value: Any) -> Iterator[tuple[Place, str]]:
+    """Where a value holds text that no database keeps and no other system takes, in keys as well: (place, why)."""
+    left: list[tuple[Place, Any]] = [((), value)]
+    while left:
+        place, each = left.pop()
+        if isinstance(each, str) and (why := _why_unfit(each)):
+            yield place, why
+        elif isinstance(each, dict):
+            left += [((*place, _shown(name)), part) for name, part in each.items()]
+            yield from (((*place, _shown(name)), why.replace("It", "Its name", 1)) for name in each if (why := _why_unfit(name)))
+        elif isinstance(each, list):
+            left += [((*place, i), part) for i, part in enumerate(each)]
+
+
+def _why_unfit(text: str) -> str:
+    if "\0" in text:
+        return NUL
+    return "" if text.isascii() or not SURROGATE.search(text) else HALF
+
+
+def _shown(name: str) -> str:
+    return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name).replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def _is_content(place: Place) -> bool:
+    """What somebody wrote is kept as bytes, whatever it holds: an event's `texts`, and those of one in a list."""
+    start = 1 if place and isinstance(place[0], int) else 0
+    return place[start : start + 1] == ("texts",) and len(place) > start + 1 and place[start + 2 :] in ((), ("text",))
+
+
+def _as_wrong(place: Place, why: str) -> dict[str, str]:
+    return {"at": ".".join(map(str, place)), "why": why}
+
+
+def _invalid(wrong: list[dict[str, str]]) -> InvalidRequest:
+    return InvalidRequest("; ".join(f"{each['at']}: {each['why']}" for each in wrong[:5]), errors=wrong[:100])
 
 
 class Orjson(BaseRenderer):
@@ -125,9 +188,22 @@ def refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
 @api.exception_handler(ValidationError)
 def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    wrong = [{"at": ".".join(map(str, each["loc"])), "why": each["msg"]} for each in error.errors]
-    detail = "; ".join(f"{each['at']}: {each['why']}" for each in wrong[:5])
-    return refused(request, InvalidRequest(detail, errors=wrong[:100]))
+    return refused(request, _invalid([_as_wrong(_place(request, each), each["msg"]) for each in error.errors]))
+
+
+def _place(request: HttpRequest, error: dict[str, Any]) -> Place:
+    """Where the sender finds what is wrong. Ninja's own place also has our parameter's name and the schema's alternatives in it."""
+    source, *within = error["loc"]
+    if source != "body":
+        return (source, *within)
+    value, place = _read_anyhow(request.body), [source]
+    for i, part in enumerate(within[1:], 2):
+        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int) and part < len(value)):
+            value = value[part]
+        elif i < len(within) or error["type"] != "missing":
+            continue
+        place.append(part)
+    return tuple(place)
 
 
 @api.exception_handler(HttpError)
@@ -159,6 +235,16 @@ class Problems:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
+
+    def process_view(self, request: HttpRequest, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HttpResponse | None:
+        """No address and no query has text in it that is none; a body is looked at when it is read."""
+        wrong = [_as_wrong(("path", *place), why) for place, why in _unfit({name: str(value) for name, value in kwargs.items()})]
+        if request.path.startswith(ROOT):
+            wrong += [_as_wrong(("query", *place[:1]), why) for place, why in _unfit(dict(request.GET.lists()))]
+            return refused(request, _invalid(wrong)) if wrong else None
+        if wrong:
+            raise Http404
+        return None
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)

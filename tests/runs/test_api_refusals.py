@@ -35,7 +35,7 @@ def head(client: httpx.Client, run: dict[str, Any]) -> int:
         (b'{"id":"a","type":"checkpoint.saved","data":{"done":NaN}}', 400),
         (b'{"id":"a","type":"checkpoint.saved","data":{"done":1e999}}', 400),
         (b'{"id":"a","type":"checkpoint.saved","data":{"done":9007199254740993}}', 400),
-        (b'{"id":"a","type":"note.posted","texts":{"note":"\\ud800"}}', 400),
+        (b'{"id":"a","type":"note.posted","texts":{"note":"\\ud800"}}', 422),
         (b'{"id":"a","type":"note.posted","texts":{"note":"\xff\xfe"}}', 400),
         (b"[" * 200 + b"]" * 200, 400),
         (b"[" * 100_000, 400),
