@@ -69,7 +69,8 @@
       message.innerHTML = html;
       const seq = this.counts ? highest(message.content) : 0;
       if (seq && seq <= this.seq) return;
-      if (!this.draw(html)) return this.lost(); // not drawn, so asked for again
+      leaveOut(message.content);
+      if (!this.draw(message.innerHTML)) return this.lost(); // not drawn, so asked for again
       this.attempt = 0; // it brought something, so if it is cut off now, come back at once
       this.seq = Math.max(this.seq, seq);
       if (message.content.querySelector("[data-live-end]")) this.end("ended");
@@ -77,6 +78,7 @@
     }
 
     draw(html) {
+      if (!html.trim()) return true;
       drawing = this;
       this.drawn = false;
       this.dispatchEvent(new MessageEvent("message", { data: html }));
@@ -205,6 +207,13 @@
 
   function write(place, text) {
     if (place && place.textContent !== text) place.textContent = text;
+  }
+
+  // what is about something that is no longer open: it was under way while the reader went on
+  function leaveOut(content) {
+    for (const part of [...content.children]) {
+      if (part.id && part.getAttribute("hx-swap-oob") === "morph" && !document.getElementById(part.id)) part.remove();
+    }
   }
 
   function highest(root) {

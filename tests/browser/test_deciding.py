@@ -107,6 +107,33 @@ def test_sam_rejects_and_must_say_why(page, waiting):
     assert waiting.sent() == 0
 
 
+def test_riley_edits_and_sam_approves_what_riley_wrote(new_context, waiting):
+    before = len(mailbox(waiting.server))
+    riley, sam = (open_live(new_context().new_page(), waiting, name) for name in ("Riley", "Sam"))
+    riley.keyboard.press("e")
+    body = riley.get_by_role("textbox", name="Body")
+    expect(riley.get_by_text("Nothing is sent while you edit.")).to_be_visible()
+    body.fill(body.input_value().rstrip() + "\n\nI am sorry for the trouble.\n")
+    riley.get_by_role("button", name="See what changes").click()
+    expect(riley.get_by_text("1 of")).to_be_visible()
+    expect(riley.locator("#panel ins").get_by_text("sorry")).to_be_visible()
+    assert waiting.state == "waiting", "looking changes nothing"
+    riley.get_by_role("button", name="Propose my version").click()
+    expect(riley.get_by_text("You edited this.")).to_be_visible()
+    expect(riley.get_by_role("button", name="Approve exactly this")).to_have_count(0)
+    # Sam had the old one open: the new one comes in its place, with what changed
+    expect(sam.get_by_text("Riley Park edited this.")).to_be_visible()
+    expect(sam.get_by_role("heading", name="What changed")).to_be_visible()
+    sam.get_by_role("button", name="Approve exactly this").click()
+    sam.get_by_role("button", name="Approve and send").click()
+    expect(sam.get_by_text("You approved exactly this.")).to_be_visible()
+    expect(riley.get_by_text("Sam Okafor approved this.")).to_be_visible()
+    waiting.run.wait_for("succeeded", within=SECONDS)
+    assert len(mailbox(waiting.server)) == before + 1
+    assert "I am sorry for the trouble." in mailbox(waiting.server)[-1].get_body().get_content()
+    assert waiting.decisions() == [], "nobody decided on what the agent wrote"
+
+
 def test_who_is_overtaken_sees_it_in_place_and_keeps_what_was_typed(new_context, waiting):
     riley, sam = (open_live(new_context().new_page(), waiting, name) for name in ("Riley", "Sam"))
     sam.get_by_role("button", name="Reject…").click()

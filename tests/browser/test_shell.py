@@ -155,6 +155,16 @@ def test_what_was_drawn_before_is_not_drawn_twice(site, page):
     assert numbers(page) == [1, 2, 3]
 
 
+def test_what_is_about_something_no_longer_open_is_left_out_and_the_rest_is_drawn(site, page):
+    site.html = drawn(STREAM + '<p id="here">Old</p>')
+    gone = '<p id="gone" hx-swap-oob="morph" data-seq="1">Gone</p>'
+    site.speak = lambda site, client, after: push(client, 1, gone + '<p id="here" hx-swap-oob="morph" data-seq="1">New</p>')
+    page.goto(site.url)
+    expect(page.locator("#here")).to_have_text("New")
+    expect(page.locator("html")).to_have_attribute("data-live", "open")
+    assert site.asked == [0]
+
+
 def test_a_lost_connection_is_told_with_the_place_and_the_notice_goes_by_itself(site, page):
     page.clock.install()
     go = threading.Event()
