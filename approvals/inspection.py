@@ -7,51 +7,24 @@ where the argument itself must not be.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from access import characters
-from approvals import domains, sniffing
+from approvals import by_kind, domains, sniffing
 from approvals.canonical import CanonicalAction, pointer
+from approvals.findings import LOCK, NOTE, SEVERITIES, WARN, Facts, Warning
+from approvals.warning_words import WORDS, words
 from artifacts import detectors, structured
 from artifacts.detectors import CARD, IBAN, PATH, SECRET
 
-NOTE, WARN, LOCK = "note", "warn", "lock"
-SEVERITIES = (LOCK, WARN, NOTE)
+__all__ = ["CHECKS", "LOCK", "NOTE", "SEVERITIES", "WARN", "WORDS", "Facts", "Warning", "inspect", "words"]
+
 LARGE = 10 * 1024 * 1024  # bytes of attachments that many mail servers refuse
 MANY = 20  # recipients
 MAX_WARNINGS = 200
 _READ_FOR_SECRETS = 256 * 1024  # of a text attachment
 _CODES_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known here. `known_addresses` None: nobody knows, so first times are not told. `contents`: attachments by commitment.
-
-    `known_domains`: of everybody ever written to, for finding names that pass for theirs; those of `known_addresses` count as well.
-    """
-
-    internal_domains: frozenset[str] = frozenset()
-    known_addresses: frozenset[str] | None = None
-    contents: Mapping[str, bytes] = field(default_factory=dict)
-    executed_same: int = 0
-    rejected_same: int = 0
-    known_domains: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Warning:
-    """One thing to know before deciding."""
-
-    code: str
-    severity: str
-    path: str
-    params: Mapping[str, str | int] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"code": self.code, "severity": self.severity, "path": self.path, "params": dict(self.params)}
 
 
 def inspect(action: CanonicalAction, *, facts: Facts) -> tuple[Warning, ...]:
@@ -313,98 +286,13 @@ def repeats(action: CanonicalAction, facts: Facts) -> Iterator[Warning]:
 
 
 Check = Callable[[CanonicalAction, Facts], Iterator[Warning]]
-CHECKS: tuple[Check, ...] = (unseen_characters, doubtful_hosts, misleading_links, recipients, attachments, sensitive_values, repeats)
-
-
-# In words
-
-
-@dataclass(frozen=True)
-class Words:
-    """A warning for a person. `tag` is short, for beside an address; `ack` is the sentence to tick before approving, if there is one."""
-
-    strong: str
-    text: str = ""
-    tag: str = ""
-    ack: str = ""
-
-
-def words(code: str, params: Mapping[str, Any]) -> Words:
-    """What a warning says. A code that is not known is said as it is."""
-    known = WORDS.get(code)
-    if known is None:
-        return Words(code.replace("_", " ").capitalize() + ".")
-    given = _Blank(params)
-    return Words(*(part.format_map(given) for part in (known.strong, known.text, known.tag, known.ack)))
-
-
-class _Blank(dict[str, Any]):
-    def __missing__(self, key: str) -> str:
-        return "?"
-
-
-WORDS: Mapping[str, Words] = {
-    "bidi_characters": Words(
-        "Hidden marks turn this text around.",
-        "Mail programs would show it in another order. Here it stands as it is stored: {codes}.",
-        "Turned around",
-        "I read the text in the order in which it is stored.",
-    ),
-    "tag_characters": Words(
-        "Invisible tag characters are in this text.", "People do not see them, programs and models can read them: {codes}."
-    ),
-    "control_characters": Words("Control characters are in this text.", "{count} of them: {codes}."),
-    "invisible_characters": Words("Characters that can’t be seen are in this text.", "{count} of them: {codes}."),
-    "special_spaces": Words("Special spaces or joiners are in this text.", "{count} of them: {codes}."),
-    "lookalike_domain": Words(
-        "This is not {passes_for}.",
-        "The name is written with other characters that look the same.",
-        "Look-alike",
-        "I compared the look-alike address with the real one and still mean to use it.",
-    ),
-    "mixed_script_domain": Words(
-        "This host’s name mixes alphabets.",
-        "It looks like {passes_for}, and is another one.",
-        "Look-alike",
-        "I compared the look-alike address with the real one and still mean to use it.",
-    ),
-    "similar_domain": Words("This is not {passes_for}.", "The names differ by very little.", "Similar"),
-    "encoded_domain": Words("This host’s name is encoded.", "In its own letters it is {passes_for}."),
-    "link_hides_host": Words("A link hides where it goes.", "What stands before the @ is not the host."),
-    "link_goes_elsewhere": Words("A link shows one address and goes to another."),
-    "external_recipient": Words("Outside your organisation.", "", "Outside"),
-    "first_time_recipient": Words("Never written to before.", "", "New"),
-    "odd_address": Words(
-        "This address could be read as another one.", "It holds quotes, spaces or marks that mail servers treat specially."
-    ),
-    "recipient_twice": Words("A recipient stands twice."),
-    "many_recipients": Words("{count} recipients."),
-    "executable_attachment": Words(
-        "This file is a program.",
-        "Opening it runs what is in it ({kind}).",
-        "Program",
-        "I know that this attachment is a program and mean to send it.",
-    ),
-    "double_extension": Words("This file’s name hides what it is.", "It looks like .{shown} and is .{real}."),
-    "macros_in_attachment": Words("This document holds macros.", "Opening it can run them."),
-    "locked_attachment": Words("This file is locked by a password.", "Handrail cannot look inside."),
-    "active_attachment": Words("This file does something when it is opened.", "It holds a script, a form action or another file."),
-    "archive_holds_executable": Words("This archive holds a program (.{kind})."),
-    "attachment_is_something_else": Words("This file is not what it is called.", "By its content it is {kind}."),
-    "attachment_name_is_path": Words("This file’s name is a path, or holds marks that no file name has."),
-    "attachment_not_read": Words("Handrail has not looked into this file."),
-    "large_attachment": Words("This file is large.", "{bytes} bytes; many mail servers refuse it."),
-    "large_attachments": Words("The attachments together are large.", "{bytes} bytes; many mail servers refuse them."),
-    "secret": Words("A secret is in this value.", "It would leave with the action and stay in its record."),
-    "secret_in_attachment": Words("A secret is in this file.", "It would leave with the action."),
-    "card_number": Words("A payment card’s number is in this value."),
-    "bank_account": Words("A bank account’s number is in this value."),
-    "local_path": Words("A path of a machine is in this value."),
-    "repeat_of_executed": Words(
-        "This was already done in this run.",
-        "The same tool ran with the same arguments {count} time(s).",
-        "Repeat",
-        "I know that this was done before and mean to do it again.",
-    ),
-    "repeat_of_rejected": Words("This was rejected before.", "The same tool with the same arguments, {count} time(s).", "Rejected before"),
-}
+CHECKS: tuple[Check, ...] = (
+    unseen_characters,
+    doubtful_hosts,
+    misleading_links,
+    recipients,
+    attachments,
+    sensitive_values,
+    repeats,
+    *by_kind.CHECKS,
+)

@@ -3,6 +3,7 @@
 What the parser cannot read is said to be unread, never taken to be harmless: a database may read it all the same.
 """
 
+import logging
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from sqlglot import exp, parse, tokenize
 from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokens import Token, TokenType
 
+logging.getLogger("sqlglot").disabled = True  # it would write what it can't read, values and all, into the log
 LONGEST = 20_000  # characters of a statement that are read
 _NOT_WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER}
 _MARKS = {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON}  # what stands for a value: ?, $1, :name
@@ -59,14 +61,13 @@ def _tokens(text: str, dialect: str) -> list[Token]:
         return []
 
 
-CHANGES_SHAPE = (exp.Create, exp.Drop, exp.Alter, exp.TruncateTable, exp.Command)
-"""What changes what is there to hold data, rather than data; a Command is what the parser passes on unread."""
+SHAPE = {exp.Create: "CREATE", exp.Drop: "DROP", exp.Alter: "ALTER", exp.TruncateTable: "TRUNCATE"}  # changes what holds data, not data
+DATA = (exp.Query, exp.Insert, exp.Update, exp.Delete, exp.Merge)  # what else is known well enough to say what it reaches
 
 
 @lru_cache(maxsize=256)
 def findings(text: str, dialect: str) -> tuple[tuple[str, str], ...]:
-    """What deserves a warning, each as (code, word): `sql_without_where`, `sql_changes_shape`, `sql_many`, `sql_always_true`,
-    `sql_not_read`. The word is one of the language's own and says which; it never comes from a value."""
+    """What deserves a warning, as (code, word). The word says which, or how many; it is the language's own and never from a value."""
     try:
         if len(text) > LONGEST:
             return (("sql_not_read", ""),)
@@ -81,11 +82,11 @@ def findings(text: str, dialect: str) -> tuple[tuple[str, str], ...]:
 
 
 def _of(statement: exp.Expression) -> Iterator[tuple[str, str]]:
+    if not isinstance(statement, (*DATA, *SHAPE)):
+        yield "sql_not_read", ""
     for node in statement.walk():
-        if isinstance(node, exp.Command):
-            yield "sql_not_read", ""
-        elif isinstance(node, CHANGES_SHAPE):
-            yield "sql_changes_shape", node.key.upper()
+        if type(node) in SHAPE:
+            yield "sql_changes_shape", SHAPE[type(node)]
         elif isinstance(node, exp.Update | exp.Delete):
             yield from _reach(node)
 

@@ -5,6 +5,7 @@ import json
 import time
 import zipfile
 from collections.abc import Mapping
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from approvals import domains, inspection, sniffing
 from approvals.canonical import Attachment, CanonicalAction
 from approvals.inspection import LOCK, NOTE, WARN, WORDS, Facts, Warning, inspect, words
+from runs.engine.tools import Limit, Looked
 
 CORPUS = {
     f"{file.stem}: {sample['name']}": sample
@@ -48,6 +50,12 @@ def of(sample: Mapping[str, Any]) -> tuple[CanonicalAction, Facts]:
         contents={attachment.commitment: content for attachment, content in files if content is not None},
         executed_same=known.get("executed_same", 0),
         rejected_same=known.get("rejected_same", 0),
+        kind=known.get("kind", ""),
+        dialect=known.get("dialect", ""),
+        looked=Looked(**known["looked"]) if "looked" in known else None,
+        limit=Limit(**known["limit"]) if "limit" in known else None,
+        paid_today=Decimal(known.get("paid_today", "0")),
+        paid_before=known.get("paid_before", 0),
     )
 
 
@@ -115,9 +123,19 @@ def test_every_warning_is_said_in_sentences(name: str) -> None:
 # What stands in the way
 
 
-def test_only_secrets_lock_approve() -> None:
+AMOUNTS = {
+    "amount_not_read",
+    "amount_not_above_zero",
+    "amount_over_limit",
+    "amount_over_day",
+    "amount_over_left",
+    "amount_in_other_currency",
+}
+
+
+def test_only_secrets_and_amounts_beyond_a_limit_lock_approve() -> None:
     locking = {w.code for sample in CORPUS.values() for w in inspect(of(sample)[0], facts=of(sample)[1]) if w.severity == LOCK}
-    assert locking == {"secret", "secret_in_attachment"}
+    assert locking == {"secret", "secret_in_attachment"} | AMOUNTS
 
 
 def test_a_look_alike_asks_for_a_tick() -> None:
@@ -295,3 +313,22 @@ def test_any_name_of_a_host_can_be_doubted(host: str, known: set[str]) -> None:
 def test_what_is_known_is_not_doubted() -> None:
     for host in ("fernhill.example", "FERNHILL.example.", "a.b.fernhill.example"):
         assert domains.doubt(host, {"fernhill.example"}) is None
+
+
+# What a parser reads
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 9000, "SELECT " + "f(" * 6000, "SELECT " + "NOT " * 4900 + "1", "WITH " * 4000, "'" * 19_999, "a." * 9000]
+)
+def test_a_hostile_statement_neither_takes_long_nor_passes_for_harmless(text: str) -> None:
+    began = time.monotonic()
+    found = inspect(action({"statement": text}), facts=Facts(kind="sql"))
+    assert [warning.code for warning in found] == ["sql_not_read"]
+    assert time.monotonic() - began < 5
+
+
+def test_what_a_statement_says_never_reaches_the_log_of_the_process(caplog: pytest.LogCaptureFixture) -> None:
+    for text in ("REPLACE INTO people VALUES ('hunter2')", "CALL pay('hunter2')", "EXPLAIN DELETE FROM people WHERE name = 'hunter2'"):
+        inspect(action({"statement": text}), facts=Facts(kind="sql", dialect="sqlite"))
+    assert not caplog.records
