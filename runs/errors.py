@@ -76,8 +76,21 @@ class StartReused(Refusal):
     """This idempotency key was used to start another run."""
 
 
+class NoReference(Refusal):
+    """No free reference was found for this run."""
+
+    status: ClassVar[int] = 503
+    what_next: ClassVar[str] = "Nothing was started. Sending it again with the same key is safe."
+
+
 class UnknownWorkflow(BadInput):
     """No such workflow is loaded."""
+
+
+class MessageRefused(BadInput):
+    """This message can't be taken in as it is."""
+
+    what_next: ClassVar[str] = "Nothing was started. Mend the message, or choose another one."
 
 
 class IntakeFailed(Refusal):

@@ -15,9 +15,10 @@ from access.models import User
 from artifacts.models import Payload
 from runs import starting, uploads
 from runs.engine.workflow import Intake
-from runs.errors import IntakeFailed
+from runs.errors import IntakeFailed, NoReference
 from runs.models import Run
 from tests.cast import Cast
+from tests.factories import make_run
 
 MESSAGE = (
     b"From: Ines <ines@alderpress.example>\r\nTo: support@fernhill.example\r\nSubject: Wrong VAT number\r\n"
@@ -163,6 +164,34 @@ def test_when_the_desk_is_away_the_page_says_that_nothing_was_started(cast: Cast
     assert response.status_code == IntakeFailed.status and "Nothing was started." in html and "The help desk did not answer." in html
     assert "Safe to repeat: the same file starts one run." in html and "Wrong VAT number" in html
     assert not Run.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_that_nobody_could_answer_is_the_messages_fault_and_not_the_desks(cast: Cast, otto: Client) -> None:
+    nobody = MESSAGE.replace(b"Ines <ines@alderpress.example>", b"undisclosed")
+    response = begin(otto, cast, token_of(upload(otto, cast, nobody)))
+    html = response.content.decode()
+    assert response.status_code == 422 and "no From line with an address that could be answered" in html and "Nothing was started." in html
+    assert not Run.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_reference_that_is_taken_is_followed_by_a_longer_one(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def reference(length: int) -> str:
+        asked.append(length)
+        return f"RN-{'7' * length}"
+
+    monkeypatch.setattr(starting, "reference", reference)
+    runs = [make_run(cast, key=f"a{number}") for number in range(3)]
+    assert [run.ref for run in runs] == ["RN-7777", "RN-77777", "RN-777777"]
+    assert asked[:4] == [4, 4, 4, 5]
+    for number in range(3, 6):
+        make_run(cast, key=f"a{number}")
+    with pytest.raises(NoReference):
+        make_run(cast, key="one too many")
+    assert make_run(cast, key="a0") == runs[0] and Run.objects.count() == 6
 
 
 @pytest.mark.django_db(transaction=True)
