@@ -14,7 +14,7 @@ from approvals.canonical import CanonicalAction
 from approvals.errors import EditRefused, NothingChanged
 from approvals.models import ProposedAction
 from runs import log
-from runs.engine import effects
+from runs.engine import effects, looking
 from runs.engine.gates import Proposal
 from runs.engine.tools import TOOLS, InvalidArguments, Tool, ToolError
 from runs.log import Held
@@ -54,9 +54,11 @@ def version(action: ProposedAction, arguments: Mapping[str, Any]) -> Version:
 
 def edit(action: ProposedAction, *, by: Actor, arguments: Mapping[str, Any], digest: str) -> Edited:
     """Put these arguments up for decision instead of the ones with this digest."""
+    proposal = _proposal(action, arguments)
+    found = looking.look(proposal.tool, proposal.arguments, run_id=action.run_id, step=proposal.step)
     with log.holding(action.run_id) as run:
         action = decisions.locked(action.pk)
-        proposal = _proposal(action, arguments)
+        proposal = replace(_proposal(action, arguments), looked=found)
         what = exact.build(proposal)
         if first := _same_again(action, canonical.digest(what), by):
             return Edited(first, again=True)

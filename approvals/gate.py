@@ -1,6 +1,7 @@
 """Approvals as the engine's gate: every write and send of a workflow comes through here."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +9,7 @@ import orjson
 
 from access.models import Workspace
 from access.rules import Actor
-from approvals import canonical, contacts, decisions, exact, execution, grants, inspection, policy
+from approvals import canonical, contacts, decisions, exact, execution, grants, history, inspection, looked, policy
 from approvals.canonical import CanonicalAction
 from approvals.models import Decision, Grant, Policy, ProposedAction
 from approvals.policy import Judgement, Taint
@@ -141,6 +142,7 @@ def put_up(
     automatic = judgement.outcome == "automatic" and not action.locked and editor is None
     needs = 0 if automatic else max(judgement.needs, rule.quorum, 1)
     texts = {"subject": action.subject, "canonical": action.canonical} | ({"reason": action.reason} if action.reason else {})
+    texts |= looked.kept(held.row.workspace_id, proposal.looked, label=_at_least_personal(proposal.tool.label))
     by = editor or Actor("agent", str(held.row.agent_id))
     action.proposed_seq = held.append(_told(action, what, needs), actor=by, texts=texts)
     if automatic:
@@ -207,7 +209,20 @@ def _facts(held: Held, proposal: Proposal, what: CanonicalAction) -> inspection.
         contents={a.payload.commitment: vault.open_bytes(a.payload) for a in proposal.attachments},
         executed_same=sum(1 for action in same if action.state == "approved" and action.grant.outcome == "executed"),
         rejected_same=sum(1 for action in same if action.state == "rejected"),
+        kind=proposal.tool.card,
+        dialect=proposal.tool.dialect,
+        looked=proposal.looked,
+        **_paid(workspace_id, proposal.tool, what),
     )
+
+
+def _paid(workspace_id: UUID, tool: Tool, what: CanonicalAction) -> dict[str, Any]:
+    """Of a payment: its limit, and what the tool paid before."""
+    if tool.card != "payment":
+        return {}
+    before = history.of(workspace_id, what)
+    today = before.today.get(tool.limit.currency, Decimal()) if tool.limit else Decimal()
+    return {"limit": tool.limit, "paid_today": today, "paid_before": len(before.earlier)}
 
 
 def _same_before(run_id: UUID, what: CanonicalAction) -> list[ProposedAction]:

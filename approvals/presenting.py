@@ -15,10 +15,10 @@ from django.utils.safestring import SafeString, mark_safe
 from access import rules
 from access.errors import Refusal
 from access.rules import Actor
-from approvals import canonical, cards, changes, contacts, decisions, edit_form, exact, inbox, previews, unknown, warned
+from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, surroundings, unknown, warned
 from approvals.background import Background, Leg
 from approvals.canonical import CanonicalAction
-from approvals.cards import Card, Setting
+from approvals.cards import Card
 from approvals.changes import Changes
 from approvals.course import Course, Typed, course, tool_title
 from approvals.decisions import Yes
@@ -143,22 +143,7 @@ def _masked(action: ProposedAction) -> CanonicalAction | None:
 
 
 def _card(action: ProposedAction, what: CanonicalAction, full: bool) -> Card:
-    tool = TOOLS.get(action.tool)
-    sent = contacts.written_to(action.workspace_id, what.recipients) if full and action.effect == "send" else {}
-    return cards.card(
-        what,
-        Setting(
-            title=tool.title if tool else action.tool,
-            effect=action.effect,
-            kind=action.card,
-            properties=tool.arguments.model_json_schema().get("properties", {}) if tool else None,
-            inside=action.workspace.mail_domains,
-            sent=sent,
-            warns=warned.read(action.warnings),
-            files=previews.of(action, full=full),
-            masked=not full,
-        ),
-    )
+    return cards.card(what, surroundings.of(action, what, full=full))
 
 
 def _changes(before: ProposedAction, what: CanonicalAction, full: bool) -> Changes | None:

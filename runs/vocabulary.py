@@ -275,7 +275,7 @@ class ModelSwitched(Data, type="model.switched", by=(AGENT, ENGINE), says="Went 
 # actions ------------------------------------------------------------------------------------------------------------------------------
 
 
-class ActionProposed(Data, type="action.proposed", by=(ENGINE,), says="Proposed {tool}", roles=r"subject|reason|canonical"):
+class ActionProposed(Data, type="action.proposed", by=(ENGINE,), says="Proposed {tool}", roles=r"subject|reason|canonical|looked"):
     action: UUID
     digest: Digest
     tool: Name

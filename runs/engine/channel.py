@@ -20,7 +20,7 @@ from artifacts import vault
 from artifacts.models import Artifact
 from config import clock
 from runs import log
-from runs.engine import effects, gates, models, points
+from runs.engine import effects, gates, looking, models, points
 from runs.engine.gates import Answer, Approved, Attached, Proposal
 from runs.engine.journal import Journal, digest, result_of
 from runs.engine.lease import Claim
@@ -262,7 +262,8 @@ class Channel:
         if entry is not None and entry.state == "done":
             return _answer_of(entry)
         if entry is None or entry.action_id is None:
-            entry = self._put_up(Proposal(tool, complete, step, nonce, files, reason), given, plan_title)
+            found = looking.look(tool, complete, run_id=self.id, step=step, calling=self._lease.calling(looking.MAX_SECONDS + 5))
+            entry = self._put_up(Proposal(tool, complete, step, nonce, files, reason, found), given, plan_title)
         return self._answered(entry, step, plan_title)
 
     def _put_up(self, proposal: Proposal, given: Any, plan_title: str) -> JournalEntry:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
 from artifacts.models import Payload
-from runs.engine.tools import File, Tool
+from runs.engine.tools import File, Looked, Tool
 from runs.log import Held
 
 
@@ -33,6 +33,7 @@ class Proposal:
     nonce: str
     attachments: Sequence[Attached] = ()
     reason: str = ""
+    looked: Looked | None = None
 
 
 @dataclass(frozen=True)
