@@ -41,6 +41,7 @@ class InboxSocket(AsyncWebsocketConsumer):
         self.news = asyncio.Event()
         self.open: UUID | None = None
         self.drawn_as = ""
+        self.said = 0  # how often the reader said what is open: each time after an answer was drawn, which may be older than what was sent
         await self.accept()  # first, for a refused handshake tells a browser nothing
         self.task = asyncio.create_task(self._speak())
 
@@ -48,6 +49,7 @@ class InboxSocket(AsyncWebsocketConsumer):
         said = _said(text_data)
         if said is not None:
             self.open, self.drawn_as = said
+            self.said += 1
             self.news.set()
 
     async def disconnect(self, code: int) -> None:
@@ -73,17 +75,17 @@ class InboxSocket(AsyncWebsocketConsumer):
             self.news.set()
 
     async def _tell(self) -> None:
-        """Draw when there is news; send what is not there yet."""
+        """Draw when there is news; send what is not there yet, or may have been drawn over by an answer."""
         there: Any = None
         at = time.monotonic()
         while True:
             await self.news.wait()
             self.news.clear()
-            opened = self.open
+            said = self.said
             push = await in_thread(self._draw)()
-            if (push.queue, push.key, opened) != there:
-                there, at = (push.queue, push.key, opened), time.monotonic()
-                self.drawn_as = push.key if opened == self.open else self.drawn_as
+            if (push.queue, push.key, said) != there:
+                there, at = (push.queue, push.key, said), time.monotonic()
+                self.drawn_as = push.key if said == self.said else self.drawn_as
                 await self.send(push.html)
             elif time.monotonic() - at > SILENCE:
                 at = time.monotonic()

@@ -194,7 +194,9 @@ def _after(request: HttpRequest, action_id: UUID) -> HttpResponse:
     """After a decision: the outcome in place; without script, the action's page, which the back button may come to again."""
     if _target(request) != "panel":
         return HttpResponseRedirect(reverse("approvals:action", args=(action_id,)), status=303)
-    return _page(request, presenting.panel(presenting.find(request.actor, action_id), request.actor), keep=action_id)
+    response = _page(request, presenting.panel(presenting.find(request.actor, action_id), request.actor), keep=action_id)
+    response["HX-Replace-Url"] = reverse("approvals:action", args=(action_id,))  # it may have been opened as the inbox's first
+    return response
 
 
 def _edited(request: HttpRequest, action: ProposedAction) -> HttpResponse:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, WebSocketRoute, expect
 
 from tests.acceptance.triage import Triage, mailbox
 from tests.stack import Stack
@@ -88,6 +88,62 @@ def test_riley_approves_exactly_this_and_sees_it_sent_without_a_reload(page, wai
     expect(page).to_have_url(waiting.url)
     assert len(waiting.decisions()) == 1 and waiting.sent() == 1
     assert len(mailbox(waiting.server)) == before + 1
+
+
+@pytest.mark.parametrize("late", ["nothing", "answers", "pushes"])
+def test_two_are_decided_one_after_the_other_and_one_action_is_open_at_a_time(page, waiting, late):
+    Waiting(waiting.server)
+    sign_in(page, waiting.server, "Riley")
+    order = Order(page, late)
+    page.goto(f"{waiting.server.base_url}/inbox")
+    page.locator("html[data-live=open]").wait_for()
+    for row in open_rows(page)[:2]:
+        if (page.locator("#panel").get_attribute("data-action") or "none") not in row:
+            page.locator(f'#queue a[href="{row}"]').click()
+        expect(page.locator("#panel")).to_have_attribute("data-action", row.rsplit("/", 1)[-1])
+        page.get_by_role("button", name="Approve exactly this").click()
+        page.get_by_role("button", name="Approve and send").wait_for()
+        order.begins()
+        page.get_by_role("button", name="Approve and send").click()
+        expect(page.get_by_text("You approved exactly this.")).to_be_visible()
+        expect(page).to_have_url(waiting.server.base_url + row)
+        order.ends()
+        expect(page.get_by_text("It was sent, once, and what ran is what was approved.")).to_be_visible()
+        expect(page).to_have_url(waiting.server.base_url + row)
+        expect(page.locator("#panel")).to_have_count(1)
+
+
+class Order:
+    """Lets a decision's answer come after the push that shows it, or all pushes after the answer."""
+
+    def __init__(self, page: Page, late: str) -> None:
+        self.late = late
+        self.holds = False
+        self.kept: list[tuple[WebSocketRoute, str | bytes]] = []
+        if late == "answers":
+            page.route("**/decision", lambda route: self.answer(route, page))
+        if late == "pushes":
+            page.route_web_socket(re.compile("/ws/"), self.between)
+
+    def begins(self) -> None:
+        self.holds = self.late == "pushes"
+
+    def ends(self) -> None:
+        self.holds = False
+        while self.kept:
+            socket, message = self.kept.pop(0)
+            socket.send(message)
+
+    def answer(self, route: Route, page: Page) -> None:
+        answer = route.fetch()
+        page.get_by_text("You approved exactly this.").wait_for()
+        route.fulfill(response=answer)
+
+    def between(self, socket: WebSocketRoute) -> None:
+        def hear(message: str | bytes) -> None:
+            self.kept.append((socket, message)) if self.holds else socket.send(message)
+
+        socket.connect_to_server().on_message(hear)
 
 
 def test_sam_rejects_and_must_say_why(page, waiting):
