@@ -17,7 +17,7 @@ from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.vault import Shown
 from runs.engine.tools import TOOLS, Tool
-from runs.lifecycle import State
+from runs.lifecycle import TERMINAL, State
 from runs.models import Event
 from runs.vocabulary import LOOK_UP
 
@@ -79,6 +79,7 @@ class Background:
     stages: tuple[Stage, ...]
     next_step: str = ""  # the plan's step after the one that waits
     recipients: int = 0
+    place: str = ""  # changes when the plan or where the run is in it does
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ def around(action: ProposedAction) -> Background:
         stages=tuple(_stages(told.after)),
         next_step=plan[told.steps].text if 0 < told.steps < len(plan) else "",
         recipients=told.recipients,
+        place=f"{told.plan.seq}.{told.steps}.{action.run.state}" if told.plan else "",
     )
 
 
@@ -247,10 +249,10 @@ def _plan(told: _Sorted, texts: Mapping[UUID, Shown], state: State) -> tuple[Pla
 
 
 def _step_state(step: int, current: int, state: State) -> str:
-    if state is State.SUCCEEDED or step < current:
+    if step < current or (state is State.SUCCEEDED and step == current):
         return "done"
     if step > current:
-        return "planned"
+        return "not_reached" if state in TERMINAL else "planned"
     return state.value
 
 

@@ -121,7 +121,8 @@ class Course:
     def key(self) -> str:
         """Changes exactly when a viewer must be shown something new; a claim alone leaves the bar as it is."""
         stages = ",".join(str(stage.seq) for stage, _ in self.stages)
-        return f"{self.action.state}:{self.waits}:{self.action.round}:{len(self.votes)}:{stages}:{self.claimed_by}"
+        place = self.background.place
+        return f"{self.action.state}:{self.waits}:{self.action.round}:{len(self.votes)}:{stages}:{place}:{self.claimed_by}"
 
 
 def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) -> Course:

@@ -1,6 +1,7 @@
 """The inbox's own stream: it says what changed for this person, and ends when their right does."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
 
@@ -101,6 +102,33 @@ async def test_an_open_action_that_somebody_else_decides_is_shown_as_decided_in_
         assert f'id="decide-{proposed.action.pk}" data-over data-next="row-{other.action.pk}"' in message
         rows = message.index(f'id="row-{proposed.action.pk}"'), message.index(f'id="row-{other.action.pk}"')
         assert rows[0] < rows[1], "the open row keeps its place"
+
+
+async def test_an_answer_that_was_drawn_before_what_was_pushed_is_made_good(cast):
+    proposed = await propose(cast)
+    async with inbox(cast.riley) as socket:
+        await opened(socket, proposed)
+        await decide(proposed, cast.sam, "rejected", "Not yet.")
+        await hear(socket, "Sam rejected this.")
+        assert "Sam rejected this." in await opened(socket, proposed, "an older state")
+
+
+async def test_where_the_run_is_moves_after_the_decision(cast):
+    proposed = await propose(cast)
+    async with inbox(cast.riley) as socket:
+        assert place(await opened(socket, proposed))["Get approval"] == "waiting"
+        await decide(proposed, cast.sam, "rejected", "Not yet.")
+        assert place(await hear(socket, "Where the run is"))["Get approval"] in ("running", "waiting")
+        await in_thread(proposed.walk)()
+        while (steps := place(await hear(socket, "Where the run is")))["Get approval"] != "done":
+            pass
+        assert steps == {"Read the ticket": "done", "Check the account": "done", "Get approval": "done", "Send the reply": ""}
+
+
+def place(message: str) -> dict[str, str]:
+    """What the side column says of each step of the plan."""
+    plan = message.partition("Where the run is")[2].partition("</ol>")[0]
+    return {re.sub("<[^>]+>", "", step).strip(): shade for shade, step in re.findall(r'<li data-s="(\w*)">(.*?)</li>', plan)}
 
 
 async def test_a_claim_is_heard_of(cast):
