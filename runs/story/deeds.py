@@ -159,7 +159,10 @@ def decided(draft: Draft, line: Line) -> None:
         lines=below,
         said=line.text("reason"),
     )
-    if same is None or not approved or same.needs <= 1:
+    if not approved:
+        draft.rejections[line.word("action")] = line.who, line.text("reason")
+        _settle(draft, line, "Rejected at ", At(line.seq), f", so nothing was {'sent' if same and same.effect == 'send' else 'done'}.")
+    elif same is None or same.needs <= 1:
         _settle(draft, line)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from runs import vocabulary
-from runs.story.shapes import Action, Effect, Item, Made, Rich, Text, Told, Took, Usage
+from runs.story.shapes import Action, Effect, Item, Made, Rich, Text, Told, Took, Usage, Who
 from runs.story.wire import Line
 
 Tell = Callable[["Draft", Line], None]
@@ -91,6 +91,7 @@ class Draft:
         self.actions: dict[str, Action] = {}
         self.automatic: set[str] = set()
         self.deciders: dict[str, Rich] = {}
+        self.rejections: dict[str, tuple[Who, Text | None]] = {}  # action → who rejected it, and why
         self.verified: dict[str, Rich] = {}
         self.effects: dict[str, Effect] = {}
         self.effect_rows: dict[str, int] = {}

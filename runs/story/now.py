@@ -97,7 +97,24 @@ def _compensating(draft: Draft) -> Now:
 def _succeeded(draft: Draft) -> Now:
     done = sum(effect.state == "done" for effect in draft.effects.values())
     told = "Nothing was done outside." if not done else f"{done} {'thing was' if done == 1 else 'things were'} done outside."
-    return Now("succeeded", ("Done.",), ((told,),), draft.since)
+    what, why = _not_done(draft) or (("Done.",), ())
+    return Now("succeeded", what, (*((why,) if why else ()), (told,)), draft.since)
+
+
+def _not_done(draft: Draft) -> tuple[Rich, Rich] | None:
+    """What the run came to if the last thing it asked for was not allowed: in a sentence, and the reason in the decider's words."""
+    last = next(reversed(draft.actions.values()), None)
+    if last is None or last.state not in ("rejected", "expired"):
+        return None
+    word = "Not sent" if last.effect == "send" else "Not done"
+    if last.state == "expired":
+        return (f"{word}: nobody decided in time.",), ()
+    who, reason = draft.rejections[last.id]
+    return (f"{word}: ", who, " rejected “", last.subject or Tool(last.tool), "”."), _quoted(reason)
+
+
+def _quoted(reason: Text | None) -> Rich:
+    return ("“", reason, "”") if reason else ()
 
 
 def _failed(draft: Draft) -> Now:

@@ -151,6 +151,19 @@ def approved() -> Log:
     return log
 
 
+def rejected() -> Log:
+    """… that was rejected and ended."""
+    log = proposed()
+    decided = {"action": SEND, "digest": DIGEST, "decision": NOTE, "verdict": "rejected", "round": 1}
+    cites = [log.add("action.decided", decided, who="riley", after=720, reason="Name the amount.")]
+    log.add("run.queued", {"reason": "decision"})
+    log.add("run.resumed", {"reason": "claimed", "worker": "w1", "token": 2})
+    completed(log, "propose.send_email#1", 4)
+    report = log.add("report.published", {"cites": cites}, who="agent", title="Not sent")
+    log.add("run.succeeded", {"report": report})
+    return log
+
+
 def perform(log: Log, action: str, tool: str, effect: str, number: int, subject: str, *, can_undo: bool) -> None:
     step = f"perform#{number - 4}"
     grant = {"action": action, "grant": SIGNAL, "digest": DIGEST}

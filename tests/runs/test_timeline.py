@@ -53,6 +53,14 @@ def test_a_run_that_was_just_started_has_no_plan_yet() -> None:
     assert said(start.lines[0]) == "Scope: ticket ZN-4821."
 
 
+def test_a_run_that_was_not_allowed_its_reply_says_so_and_why() -> None:
+    story = fold(lines.rejected().lines)
+    assert said(story.now.what) == "Not sent: <Who> rejected “E-mail a reply to Marta Oyelaran”."
+    assert [said(line) for line in story.now.lines] == ["“Name the amount.”", "Nothing was done outside."]
+    [card] = [each for each in items(story) if each.kind == "proposal"]
+    assert said(card.lines[-1]) == "Rejected at <At>, so nothing was sent."
+
+
 def test_each_step_of_the_plan_holds_what_happened_in_it() -> None:
     story = fold(lines.finished().lines)
     assert [s.key for s in story.sections] == ["start", "s1", "s2", "s3", "s4", "s5", "s6", "end"]
