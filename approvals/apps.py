@@ -7,7 +7,9 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         from access import append_only
-        from approvals import gate
+        from approvals import gate, presenting
+        from runs import bar
 
         append_only.connect()
         gate.register()
+        bar.register("approvals.view", presenting.count)

@@ -9,8 +9,12 @@ from approvals import inbox
 
 
 def inbox_count(request: HttpRequest) -> dict[str, Any]:
-    """`inbox_count`: how many actions wait for this person. Counted only if the page draws it."""
-    return {"inbox_count": SimpleLazyObject(lambda: _waiting(request))}
+    """`inbox_count`: how many actions wait, counted only if the page draws it; `inbox_decides`: whether for this person's decision."""
+    actor = getattr(request, "actor", None)
+    return {
+        "inbox_count": SimpleLazyObject(lambda: _waiting(request)),
+        "inbox_decides": actor is not None and bool(actor.workspaces("approvals.decide")),
+    }
 
 
 def _waiting(request: HttpRequest) -> int:

@@ -217,7 +217,7 @@ def push_inbox(actor: Actor, open_action_id: UUID | None, *, keep: bool = True, 
 def beside(rows: Queue, open_id: UUID | None) -> SafeString:
     """The queue and its count, each to replace what is there."""
     queue = render_to_string("approvals/_queue.html", {"queue": rows, "open_id": open_id})
-    count = render_to_string("_inbox_count.html", {"inbox_count": rows.count})
+    count = render_to_string("_inbox_count.html", {"inbox_count": rows.count, "inbox_decides": rows.decides})
     return mark_safe(out_of_band(queue) + out_of_band(count))  # noqa: S308
 
 
@@ -240,7 +240,8 @@ def push_outcome(actor: Actor, action_id: UUID, after: int) -> tuple[str, int]:
 
 def count(actor: Actor) -> SafeString:
     """How many actions wait for this person, to replace what the top bar says."""
-    return out_of_band(render_to_string("_inbox_count.html", {"inbox_count": inbox.waiting_count(actor)}))
+    context = {"inbox_count": inbox.waiting_count(actor), "inbox_decides": bool(actor.workspaces("approvals.decide"))}
+    return out_of_band(render_to_string("_inbox_count.html", context))
 
 
 def out_of_band(fragment: str) -> SafeString:

@@ -173,6 +173,7 @@ def _page(
         "open_id": opened,
         "next_row": rows.after(opened) if opened else None,
         "inbox_count": rows.count,
+        "inbox_decides": rows.decides,
         "title": plain(panel.course.subject) if panel else "Inbox",
         "room": "inbox",
         "typed": panel.typed if panel else Typed(),

@@ -22,9 +22,9 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from access import problems, rules, sockets
 from access.errors import NotFound, Refusal
 from access.rules import Actor
-from runs import presenting, signals
+from runs import bar, presenting, signals
 from runs.errors import BadCursor, MethodNotAllowed, Withdrawn
-from runs.hub import Batch, follow, in_thread
+from runs.hub import Batch, follow, follow_workspace, in_thread
 from runs.models import Run
 
 # Some servers (Daphne) don't say that a client reads slowly, and keep for it in memory what is not read yet. So no stream gives more
@@ -33,6 +33,7 @@ MOST = 32 * 1024 * 1024
 COME_BACK = 1013  # close code: try again
 BROKEN = 1011
 GAP = 0.2  # seconds between two drawings of a page, whatever happens in between
+BAR_GAP = 1.0  # the same for its top bar
 STILL_HERE = "<!-- still here -->"
 CURSOR = re.compile(r"[0-9]{1,16}")
 
@@ -140,6 +141,14 @@ class RunPage(_Socket):
     async def speak(self) -> None:
         drawn = self.cursor()
         self.actor, run = await self.enter()
+        beside = asyncio.create_task(self._keep_bar())
+        try:
+            await self._follow(run, drawn)
+        finally:
+            beside.cancel()
+        await self.close(1000)
+
+    async def _follow(self, run: Run, drawn: int) -> None:
         async with aclosing(follow(run.pk, after=drawn, actor=self.actor, recheck=self.recheck)) as batches:
             async for batch in batches:
                 if batch.seqs and batch.seqs[-1] <= drawn:
@@ -147,7 +156,31 @@ class RunPage(_Socket):
                 html, drawn = await in_thread(self.push)(run.pk, self.actor, drawn) if batch.seqs else ("", drawn)
                 await self.send(html or STILL_HERE)
                 await asyncio.sleep(GAP)
-        await self.close(1000)
+
+    async def _keep_bar(self) -> None:
+        """The top bar's parts, whenever they are not as they were sent last: what moved may be another run."""
+        news = asyncio.Event()
+        news.set()
+        hearing = [asyncio.create_task(self._hear(workspace_id, news)) for workspace_id in bar.workspaces(self.actor)]
+        shown = ""
+        try:
+            while await news.wait():
+                news.clear()
+                html = await in_thread(bar.drawn)(self.actor)
+                if html != shown:
+                    shown = html
+                    await self.send(html)
+                await asyncio.sleep(BAR_GAP)
+        finally:
+            for task in hearing:
+                task.cancel()
+
+    async def _hear(self, workspace_id: UUID, news: asyncio.Event) -> None:
+        async def known() -> Actor:
+            return self.actor  # whoever follows the run looks the rights up again, and ends this too
+
+        async for _ in follow_workspace(workspace_id, recheck=known):
+            news.set()
 
     @property
     def push(self) -> Callable[..., tuple[str, int]]:

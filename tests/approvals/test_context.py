@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from access.rules import NOBODY, person
+from approvals import presenting
 from approvals.context import inbox_count
 
 pytestmark = pytest.mark.django_db
@@ -18,3 +19,8 @@ def test_it_counts_only_when_drawn_and_only_for_who_may_see(cast, django_assert_
         assert not nobody and not inbox_count(SimpleNamespace())["inbox_count"]
     with django_assert_num_queries(1):
         assert counted == 0
+
+
+def test_it_says_for_you_only_to_who_may_decide(cast):
+    assert "waiting for you" in presenting.count(person(cast.riley.pk))
+    assert "waiting</span>" in presenting.count(person(cast.morgan.pk))

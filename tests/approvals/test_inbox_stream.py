@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import orjson
 import pytest
@@ -36,11 +36,15 @@ def cookie(user: User) -> bytes:
     return f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}".encode()
 
 
+def inbox(user: User | None) -> AbstractAsyncContextManager[WebsocketCommunicator]:
+    return stream_of(user, "/ws/pages/inbox")
+
+
 @asynccontextmanager
-async def inbox(user: User | None) -> Iterator[WebsocketCommunicator]:
+async def stream_of(user: User | None, address: str) -> Iterator[WebsocketCommunicator]:
     headers = [(b"host", b"handrail.test"), (b"origin", b"https://handrail.test")]
     headers += [(b"cookie", await in_thread(cookie)(user))] if user else []
-    socket = Socket(application, "/ws/pages/inbox", headers=headers)
+    socket = Socket(application, address, headers=headers)
     connected, _ = await socket.connect(WITHIN)
     assert connected
     try:
@@ -139,6 +143,14 @@ async def test_a_claim_is_heard_of(cast):
         await in_thread(client.force_login)(cast.sam)
         await in_thread(client.post)(proposed.url("claim"))
         assert "Sam is on it." in await hear(socket, "is on it.")
+
+
+async def test_a_run_s_page_hears_how_much_waits_in_the_inbox(cast):
+    watched = await propose(cast)
+    async with stream_of(cast.riley, f"/ws/pages/runs/{watched.run.pk}?after=0") as socket:
+        assert ">1<" in await hear(socket, 'id="inbox-count"')
+        await propose(cast)
+        assert ">2<" in await hear(socket, 'id="inbox-count"')
 
 
 async def test_nothing_of_another_workspace_is_heard(cast):
