@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import F, Model, QuerySet
 
 from access.errors import Forbidden, NotFound, NotSignedIn
 from access.models import AgentKey, Membership, User
@@ -129,7 +129,9 @@ def _agent(header: bytes) -> Actor:
 
 
 def _valid_keys() -> QuerySet[AgentKey]:
-    return AgentKey.objects.filter(revoked_at=None, expires_at__gt=clock.now(), agent__owner__is_active=True)
+    """Keys that let in. Their agent's owner answers for it, so it must be a member of the workspace still."""
+    keys = AgentKey.objects.filter(revoked_at=None, expires_at__gt=clock.now(), agent__owner__is_active=True)
+    return keys.filter(agent__owner__memberships__workspace=F("agent__workspace"), agent__owner__memberships__deactivated_at=None)
 
 
 def refresh(actor: Actor) -> Actor:

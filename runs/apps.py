@@ -8,6 +8,10 @@ class RunsConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
+        from access import standing
+        from runs import live
         from runs.engine import workflow
+
+        standing.changed.connect(live.rights_changed, dispatch_uid="rights-changed")
 
         workflow.load(settings.HANDRAIL_WORKFLOWS)

@@ -131,6 +131,7 @@ class Hub:
         self.tasks: list[asyncio.Task[None]] = []
         self.connected = False
         self.looking: asyncio.Task[None] | None = None  # kept, so that it is not collected while it runs
+        self.doubting: asyncio.Task[None] | None = None
 
     @contextmanager
     def watch(self, run_id: UUID, actor: Actor) -> Iterator[Feed]:
@@ -236,13 +237,31 @@ class Hub:
         elif message["type"] == "message":
             try:
                 said = orjson.loads(message["data"])
+                if said.get("rights"):
+                    self.doubting = asyncio.create_task(self._doubt())
+                    return
                 run_id, workspace_id, seq = UUID(said["run"]), UUID(said["workspace"]), int(said["seq"])
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, AttributeError):
                 log.warning("a wake-up that makes no sense")
                 return
             self.wake(run_id, seq)
             for room in self.rooms.get(workspace_id, ()):
                 room.put(run_id)
+
+    async def _doubt(self) -> None:
+        """Somebody's rights have changed: whose, of those who read here?"""
+        feeds = [feed for watched in self.runs.values() for feed in watched.feeds]
+        try:
+            doubtful = await in_thread(rules.changed)({feed.standing for feed in feeds})
+        except Exception as error:  # the recheck that comes in any case will find it
+            log.warning("rights not read", extra={"error": type(error).__name__})
+            return
+        for feed in feeds:
+            if feed.standing in doubtful:
+                feed.doubtful = True
+                feed.news.set()
+        for room in self._all_rooms():
+            room.put(None)
 
     async def _poll(self) -> None:
         while True:
@@ -322,6 +341,8 @@ async def _next(run_id: UUID, feed: Feed, cursor: int, *, unread: bool, patience
         batch = feed.take(cursor)
         if batch is not None:
             return batch
+        if feed.doubtful and not unread:
+            return Batch([], [], cursor, False)
         if feed.behind or unread:
             feed.behind = unread = False
             batch = await _from_log(run_id, cursor)

@@ -10,6 +10,7 @@ from uuid import UUID
 import orjson
 import redis
 from django.conf import settings
+from django.db import transaction
 
 CHANNEL = "handrail.wake"
 log = logging.getLogger(__name__)
@@ -21,6 +22,18 @@ def wake(run_id: UUID, workspace_id: UUID, seq: int) -> None:
         _valkey().publish(CHANNEL, orjson.dumps({"run": str(run_id), "workspace": str(workspace_id), "seq": seq}))
     except redis.RedisError as error:
         log.warning("wake-up not sent", extra={"run": str(run_id), "seq": seq, "error": type(error).__name__})
+
+
+def rights_changed(**_: object) -> None:
+    """Tell every process that somebody's rights may be others now, once that is committed."""
+    transaction.on_commit(_tell_of_rights, robust=True)
+
+
+def _tell_of_rights() -> None:
+    try:
+        _valkey().publish(CHANNEL, orjson.dumps({"rights": True}))
+    except redis.RedisError as error:  # whoever reads is looked up again before long all the same
+        log.warning("change of rights not told", extra={"error": type(error).__name__})
 
 
 def call_worker(run_id: UUID) -> None:

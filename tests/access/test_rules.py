@@ -370,10 +370,11 @@ def test_a_new_thing_is_made_in_the_workspace_where_one_may(cast):
 def test_a_hub_learns_whose_rights_changed_with_two_queries(cast, django_assert_num_queries):
     third = workspace("third")
     riley, sam, otto, morgan = (actor(user) for user in (cast.riley, cast.sam, cast.otto, cast.morgan))
+    third.memberships.create(user=cast.olga, role=third.roles.create(name="owner"))
     good, revoked = (agent_actor(Agent.objects.create(workspace=third, name=name, owner=cast.olga)) for name in ("good", "revoked"))
     everybody = {who.standing for who in (riley, sam, otto, morgan, good, revoked)}
     assert rules.changed(everybody) == set()
-    User.objects.filter(pk=cast.sam.pk).update(access_version=2)
+    User.objects.filter(pk=cast.sam.pk).update(access_version=99)
     User.objects.filter(pk=cast.otto.pk).update(is_active=False)
     AgentKey.objects.filter(pk=UUID(revoked.key_id)).update(revoked_at=clock.now())
     cast.morgan.memberships.all().delete()

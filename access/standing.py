@@ -1,0 +1,42 @@
+"""Whoever changes what somebody may do raises that person's `access_version`, so that streams which are open look again at once."""
+
+from typing import Any
+
+from django.db.models import F, Model, QuerySet
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import Signal as Notice  # the channel has signals of its own
+
+from access.models import Agent, AgentKey, Membership, Role, User
+
+changed = Notice()  # somebody's rights may be others now; sent in the transaction that changes them
+
+
+def connect() -> None:
+    """At start-up. `update()` and `bulk_create()` of a query set send no signal: who uses them calls `raise_versions`."""
+    for model in (User, Membership, Role, Agent, AgentKey):
+        post_save.connect(_saved, sender=model, dispatch_uid=f"standing-{model.__name__}")
+        post_delete.connect(_saved, sender=model, dispatch_uid=f"standing-gone-{model.__name__}")
+
+
+def raise_versions(users: QuerySet[User]) -> None:
+    """The rights of these people may be others now."""
+    users.update(access_version=F("access_version") + 1)
+    changed.send(User)
+
+
+def _saved(sender: type[Model], instance: Any, created: bool = False, update_fields: Any = None, **_: Any) -> None:
+    if created and sender is not Membership:
+        return  # what is new has no stream open
+    if sender is User and update_fields is not None and set(update_fields) <= {"last_login", "access_version"}:
+        return  # signing in changes no right
+    raise_versions(_people(sender, instance))
+
+
+def _people(sender: type[Model], instance: Any) -> QuerySet[User]:
+    if sender is User:
+        return User.objects.filter(pk=instance.pk)
+    if sender is Membership:
+        return User.objects.filter(pk=instance.user_id)
+    if sender is Role:
+        return User.objects.filter(memberships__role=instance.pk)
+    return User.objects.none()  # keys are looked up by themselves
