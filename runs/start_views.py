@@ -67,18 +67,14 @@ def _start(request: HttpRequest) -> HttpResponse:
     upload = uploads.load(given["message"], by=request.actor)
     owner = _owner(request.actor, upload.agent, given["owner"])
     try:
-        taken = starting.intake(upload.workflow, upload.raw, upload.sha256)
-        run = starting.start(
+        run = starting.start_from_message(
             agent=upload.agent,
             owner=owner,
             by=request.actor,
-            title=taken.title,
             workflow=upload.workflow,
-            arguments=taken.arguments,
-            scope=taken.scope,
+            message=upload.raw,
             budgets=form.budgets(DEFAULT_BUDGETS),
             note=given["note"],
-            key=f"message:{upload.sha256}",
         )
     except Refusal as refusal:
         return _page(request, upload, error=refusal, typed=request.POST.dict())

@@ -1,5 +1,6 @@
 """Starting a run. The only maker of runs."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,38 @@ def intake(workflow: str, message: bytes, key: str) -> Intake:
     if known.intake is None:
         raise UnknownWorkflow(f"{workflow} takes no messages.")
     return known.intake(message, key)
+
+
+def start_from_message(
+    *,
+    agent: Agent,
+    owner: User,
+    by: Actor,
+    workflow: str,
+    message: bytes,
+    budgets: Mapping[str, int] | None = None,
+    note: str = "",
+    again: bool = False,
+) -> Run:
+    """A run for a message, wherever it came in: the same bytes are filed once and give the run that they started.
+
+    `again` starts another run for them. Raises what `intake` and `start` raise.
+    """
+    key = f"message:{hashlib.sha256(message).hexdigest()}"
+    before = agent.runs.filter(start_key__startswith=key).count() if again else 0
+    taken = intake(workflow, message, key)
+    return start(
+        agent=agent,
+        owner=owner,
+        by=by,
+        title=taken.title,
+        workflow=workflow,
+        arguments=taken.arguments,
+        scope=taken.scope,
+        budgets=budgets,
+        note=note,
+        key=key if not before else f"{key}-{before + 1}",
+    )
 
 
 def start(

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
@@ -132,6 +134,24 @@ def test_starting_twice_starts_one_run(cast: Cast, otto: Client, desk: Any) -> N
     run = Run.objects.get()
     assert answers == {reverse("runs:run", args=(run.pk,))}
     assert (run.owner, run.starter_id, run.state) == (cast.priya, str(cast.otto.pk), "queued")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_is_one_run_wherever_it_came_in(cast: Cast, otto: Client, desk: Any, tmp_path: Path) -> None:
+    keys = set()
+
+    def filing(workflow: str, message: bytes, key: str) -> Intake:
+        keys.add(key)
+        return filed(workflow, message, key)
+
+    desk(filing)
+    begin(otto, cast, token_of(upload(otto, cast, MESSAGE)))
+    file = tmp_path / "the same.eml"
+    file.write_bytes(MESSAGE)
+    call_command("triage", file, workflow=WORKFLOW, workspace=cast.workspace.slug)
+    assert Run.objects.count() == len(keys) == 1
+    call_command("triage", file, workflow=WORKFLOW, workspace=cast.workspace.slug, again=True)
+    assert Run.objects.count() == 2 and len(keys) == 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,6 +1,5 @@
 """`manage.py triage FILE`: start a run of a workflow that takes messages, from an .eml file."""
 
-import hashlib
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from access.errors import Refusal
 from access.models import Agent
 from access.rules import Actor
 from runs import starting
+from runs.models import Run
 
 
 class Command(BaseCommand):
@@ -40,19 +40,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{run.ref}  {settings.HANDRAIL_URL}{reverse('runs:run', args=[run.pk])}")
 
 
-def start(agent: Agent, workflow: str, message: bytes, again: bool) -> Any:
-    """File the message, and start a run for it under a key made of its bytes."""
-    digest = hashlib.sha256(message).hexdigest()
-    nth = agent.runs.filter(start_key__startswith=digest).count() + 1 if again else 1
-    key = digest if nth == 1 else f"{digest}-{nth}"
-    taken = starting.intake(workflow, message, f"message-{digest}")
-    return starting.start(
-        agent=agent,
-        owner=agent.owner,
-        by=Actor("human", str(agent.owner_id), agent.owner.name),
-        title=taken.title,
-        workflow=workflow,
-        arguments=taken.arguments,
-        scope=taken.scope,
-        key=key,
-    )
+def start(agent: Agent, workflow: str, message: bytes, again: bool) -> Run:
+    """A run for the message that belongs to the agent's owner, as if they had brought it."""
+    by = Actor("human", str(agent.owner_id), agent.owner.name)
+    return starting.start_from_message(agent=agent, owner=agent.owner, by=by, workflow=workflow, message=message, again=again)
