@@ -17,6 +17,7 @@ from runs import lifecycle
 from runs.errors import BadCursor
 from runs.lifecycle import State
 from runs.models import Run
+from runs.starting import SCOPE_LABEL
 
 RELATED = ("agent", "owner")
 
@@ -56,8 +57,11 @@ def _as_run(run: Run, texts: dict[UUID, vault.Shown]) -> dict[str, Any]:
 
 
 def _scope(run: Run) -> Any:
-    """What it may touch, with the same things hidden as everywhere."""
-    return orjson.loads(plain(redact(orjson.dumps(run.scope), media_type="application/json", label="internal").text))
+    """What it may touch, with the same things hidden as where the log and the page show it; None if it can't be shown at all."""
+    try:
+        return orjson.loads(plain(redact(orjson.dumps(run.scope), media_type="application/json", label=SCOPE_LABEL).text))
+    except orjson.JSONDecodeError:  # cut off, or hidden wholly
+        return None
 
 
 def _words(shown: vault.Shown | None) -> str:

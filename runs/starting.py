@@ -23,6 +23,7 @@ from runs.models import Lease, Run
 from runs.vocabulary import RunCreated, RunStarted
 
 LENGTHS = (4, 4, 5, 5, 6, 7, 8, 9)  # of the references that are tried in turn: the shortest that is free is the best for people
+SCOPE_LABEL = "personal"  # it names customers by their addresses
 DEFAULT_BUDGETS = {"tokens": 400_000, "cost_micro": 5_000_000, "working_ms": 2 * 3600 * 1000}
 
 
@@ -176,7 +177,7 @@ def _create(
         workflow=known.name if known else None,
         workflow_version=run.workflow_version,
     )
-    texts: dict[str, Any] = {"title": titled, "input": asked, "scope": Text(orjson.dumps(scope), "personal", "application/json")}
+    texts: dict[str, Any] = {"title": titled, "input": asked, "scope": Text(orjson.dumps(scope), SCOPE_LABEL, "application/json")}
     held.append(data, actor=by, texts=texts | ({"note": Text(note)} if note else {}))
     if known:
         held.change(state=State.QUEUED.value)

@@ -70,9 +70,21 @@ def test_a_run_says_how_it_stands(agent, start):
     assert agent.get(asked["links"]["events"].removeprefix("/api/v1/")).status_code == 200
 
 
-def test_nothing_hidden_elsewhere_shows_in_a_scope(start):
-    run = start(scope={"account": ["A-1", "4111 1111 1111 1111"]})
-    assert run["scope"]["account"][0] == "A-1" and "4111" not in str(run["scope"])
+def test_nothing_hidden_elsewhere_shows_in_a_scope(start, agent, house):
+    """Neither to people, nor to the key that wrote it, which may be in other hands."""
+    run = start(scope={"account": ["A-1", "4111 1111 1111 1111"], "email": ["marta@brightwater.example"]})
+    address = f"runs/{run['id']}"
+    for who in ("agent", "riley", "morgan", "otto"):
+        with house.client(house.cast["ours"][who]) as client:
+            listed = next(each for each in client.get("runs").json()["runs"] if each["id"] == run["id"])
+            for told in (run, client.get(address).json(), listed):
+                assert told["scope"]["account"][0] == "A-1" and told["scope"]["email"] == ["[e-mail address hidden]"]
+                assert "4111" not in str(told) and "marta" not in str(told)
+
+
+def test_a_scope_that_is_too_long_to_show_is_told_as_none(start):
+    long = {f"kind {number} " + "é" * 80: ["\x01" * 90 + str(each) for each in range(50)] for number in range(10)}
+    assert start(scope=long)["scope"] is None
 
 
 def test_the_seven_questions_are_answered_over_http_too(agent, start):
