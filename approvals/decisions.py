@@ -163,9 +163,16 @@ def check_open(action: ProposedAction, by: Actor, digest: str) -> None:
 def settle(run: Held, action: ProposedAction, state: str, *, seq: int) -> None:
     """Move a waiting action to its outcome, once, and let its run go on."""
     _close(action, state, seq, before=("waiting",))
-    waits_for_it = run.row.state == State.WAITING and run.row.waiting.get("action") == str(action.pk)
-    if waits_for_it and run.row.workflow:
+    if run.row.state == State.WAITING and run.row.workflow and _is_waited_for(run, action):
         run.move(State.QUEUED, RunQueued(reason="decision"))
+
+
+def _is_waited_for(run: Held, action: ProposedAction) -> bool:
+    """Whether the run waits for this action, or for one that it replaced while the run was still on its way to wait."""
+    waited = run.row.waiting.get("action")
+    while waited and str(waited) != str(action.pk):
+        waited = ProposedAction.objects.filter(pk=waited).values_list("superseded_by_id", flat=True).first()
+    return waited is not None
 
 
 def supersede(run: Held, action: ProposedAction, newer: ProposedAction, *, seq: int) -> None:

@@ -39,7 +39,7 @@ class Field:
 
     @property
     def rows(self) -> int:
-        return min(max(self.text.count("\n") + 1, 2), 16)
+        return min(max(self.text.count("\n") + 1, 1 if self.kind == "lines" else 2), 16)
 
 
 def fields(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Field, ...]:

@@ -8,7 +8,7 @@ from access.rules import person
 from approvals import decisions, editing, exact, policy
 from approvals.errors import AlreadyDecided, DigestChanged, EditRefused, NothingChanged, SelfApproval
 from approvals.models import Decision, Grant, ProposedAction
-from runs.models import Event
+from runs.models import Event, Run
 from tests.approvals.mailing import propose_change, propose_mail, rules, sent
 from tests.together import together
 
@@ -109,6 +109,14 @@ def test_an_edit_back_to_what_was_replaced_is_refused_and_says_which(cast, propo
     first = exact.read(proposed.action).arguments
     with pytest.raises(EditRefused, match=rf"#{proposed.action.proposed_seq}.*superseded"):
         editing.edit(made.action, by=person(cast.sam.pk), arguments=first, digest=made.action.digest)
+
+
+def test_an_edit_before_the_run_has_come_to_wait_is_waited_for_all_the_same(cast, proposed):
+    waited = Run.objects.get(pk=proposed.run.pk).waiting
+    made = edited(proposed, person(cast.riley.pk), subject="Your refund")
+    Run.objects.filter(pk=proposed.run.pk).update(waiting=waited)  # as a worker leaves it that came to wait after the edit
+    approve(made.action, cast.sam)
+    assert proposed.walk() == "succeeded" and len(sent) == 1
 
 
 @pytest.mark.parametrize("who", ["morgan", "otto", "ada"])
