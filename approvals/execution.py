@@ -76,8 +76,8 @@ def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption
     if hashlib.sha256(stored).hexdigest() != grant.digest:
         run.append(BlockRaised(block=f"digest-{action.pk}", reason="digest_mismatch", action=action.pk), actor=log.ENGINE)
         return NotGranted("what would run is not what was approved")
-    if action.tool not in TOOLS:
-        return NotGranted("its tool is not loaded here")
+    if why := _not_loaded(action):
+        return NotGranted(why)
     fresh = grant.redeemed_at is None
     if not _take(grant, token, worker, fresh):
         return NotGranted(_why_not(grant))
@@ -185,6 +185,16 @@ def effects_done(run_id: UUID) -> int:
     return Grant.objects.filter(action__run_id=run_id, outcome="executed").exclude(action__effect="read").count()
 
 
+def _not_loaded(action: ProposedAction) -> str:
+    """Why the tool that is loaded here is not the one that was approved; empty if it is. Another schema may mean another thing."""
+    tool = TOOLS.get(action.tool)
+    if tool is None:
+        return "its tool is not loaded here"
+    if not tool.takes(action.tool_schema):
+        return f"version {action.tool_schema} of its tool was approved, and version {tool.schema_version} is loaded here"
+    return ""
+
+
 def _take(grant: Grant, token: int, worker: str, fresh: bool) -> bool:
     """The one conditional update that makes a grant good for one use."""
     rows = Grant.objects.filter(pk=grant.pk, digest=grant.digest, voided_at=None, outcome__in=OPEN_OUTCOMES)
@@ -208,7 +218,8 @@ def _redemption(action: ProposedAction, grant: Grant, what: canonical.CanonicalA
         for named, pk in zip(what.attachments, action.attachments, strict=True)
     ]
     redeemed_at = grant.redeemed_at or clock.now()
-    return Redemption(action.pk, grant.pk, grant.digest, action.tool, what.arguments, files, redeemed_at, fresh)
+    arguments = TOOLS[action.tool].brought_up(what.arguments, action.tool_schema)
+    return Redemption(action.pk, grant.pk, grant.digest, action.tool, arguments, files, redeemed_at, fresh)
 
 
 def _settle(redemption: Redemption, **fields: Any) -> None:

@@ -182,6 +182,16 @@ class Tool:
             wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False, include_input=False)]
             raise InvalidArguments(f"{self.name}: {'; '.join(wrong)}") from None
 
+    def takes(self, version: int) -> bool:
+        """Whether arguments of this version of its schema can be used: they are of its own, or `upcast` leads from there to it."""
+        return version <= self.schema_version and all(step in self.upcast for step in range(version, self.schema_version))
+
+    def brought_up(self, arguments: Arguments, version: int) -> Arguments:
+        """Arguments of an earlier version as they are in its own, by `upcast` from one version to the next."""
+        for step in range(version, self.schema_version):
+            arguments = self.upcast[step](dict(arguments))
+        return arguments
+
     def describe(self, arguments: Arguments) -> str:
         return self.subject(arguments) if self.subject else self.title
 

@@ -1,5 +1,6 @@
 """A run walks its workflow, waits for people, survives whatever ends it early, and does nothing outside twice."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from artifacts import vault
 from config import clock
 from runs import intake, signals, starting
 from runs.engine import executor, lease, sweep
-from runs.engine.tools import AnswerLost, Declined, Unavailable
+from runs.engine.tools import TOOLS, AnswerLost, Declined, Unavailable
 from runs.errors import NotYourEvent
 from runs.models import Event, JournalEntry, Lease, Run
 from runs.verification import Whole, verify
@@ -71,6 +72,27 @@ def test_an_approved_action_runs_once_and_the_run_ends_well(cast, run, outside):
     assert isinstance(verify(run), Whole)
     assert walk(run) == "busy"
     assert len(outside.done) == 2
+
+
+@pytest.mark.parametrize("loaded", [2, 0])
+def test_what_was_approved_for_another_version_of_the_tool_does_not_run(cast, run, outside, monkeypatch, loaded):
+    walk(run)
+    action = approve(cast, run)
+    monkeypatch.setitem(TOOLS, "say", replace(TOOLS["say"], schema_version=loaded))
+    assert walk(run) == "parked"
+    assert [what for _, what, _ in outside.done] == ["note"] and Grant.objects.get(action=action).redeemed_at is None
+    parked = Event.objects.get(run_id=run.pk, type="run.parked")
+    said = " ".join(each.text for each in vault.shown(parked.payloads.values()).values())
+    assert f"version 1 of its tool was approved, and version {loaded} is loaded here" in said
+
+
+def test_arguments_of_an_earlier_version_are_brought_up_where_the_tool_knows_how(cast, run, outside, monkeypatch):
+    walk(run)
+    approve(cast, run)
+    upcast = {1: lambda given: given | {"text": given["text"] + "?"}, 2: lambda given: given | {"text": given["text"] + "!"}}
+    monkeypatch.setitem(TOOLS, "say", replace(TOOLS["say"], schema_version=3, upcast=upcast))
+    assert walk(run) == "succeeded"
+    assert outside.done[-1][1:] == ("say", "There is tea.?!")
 
 
 def test_a_rejection_reaches_the_workflow_with_its_reason(cast, run, outside):
