@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator
+from functools import wraps
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from ninja.renderers import BaseRenderer
 
 from access import problems
 from access.api import known
-from access.errors import BadInput, NotFound, Refusal
+from access.errors import BadInput, NotFound, NotSignedIn, Refusal
 from approvals.api import router as approvals
 from approvals.canonical import NotCanonical, parse_json
 from runs.api import router as runs
@@ -166,11 +167,31 @@ class Orjson(BaseRenderer):
         return orjson.dumps(data, default=str)
 
 
+DESCRIPTION = """The durable channel of agent runs. Errors are RFC 9457 problems that say what to do next.
+
+Texts are renditions: what must not be seen is not in them at all. Single texts (a title, a reason) have words in its place, such as
+`[card number hidden]`. The `texts` of events, over every way to read them, have marks: `⟦secret⟧`, `⟦card⟧`, `⟦iban⟧`, `⟦path⟧`,
+`⟦email⟧`, `⟦phone⟧`, `⟦prompt⟧` and `⟦unreadable⟧` for what is hidden; `⟦u202e⟧` for a character that is not seen or acts on its
+neighbours, by its code in hexadecimal; `⟦+99⟧` at the end, where so many bytes more are not shown; and `⟦⟦` for one `⟦` that somebody
+wrote."""
+
+
+def _for_who_is_known(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """The description is for who may use the API."""
+
+    @wraps(view)
+    def described(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return view(request, *args, **kwargs) if request.actor.is_known else refused(request, NotSignedIn())
+
+    return described
+
+
 api = NinjaAPI(
     title="Handrail",
     version="1",
-    description="The durable channel of agent runs. Errors are RFC 9457 problems that say what to do next.",
-    docs_url=None,  # the docs page would need scripts from elsewhere
+    description=DESCRIPTION,
+    docs_url=None,  # the docs page would need scripts from elsewhere, and styles within the page
+    docs_decorator=_for_who_is_known,
     urls_namespace="api",
     auth=known,
     parser=StrictJson(),

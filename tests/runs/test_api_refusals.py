@@ -2,10 +2,13 @@
 
 import json
 import socket
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+
+from artifacts.rendition import WORDS
 
 NOTE = {"id": "a", "type": "note.posted", "texts": {"note": "Looked at it."}}
 
@@ -189,3 +192,13 @@ def test_the_description_of_the_api_is_there_and_names_every_address(agent):
 
 def test_an_ending_that_is_not_an_agents_to_claim_is_refused(agent, start):
     is_problem(agent.post(f"runs/{start()['id']}/ending", json={"outcome": "cancelled"}), 422)
+
+
+def test_the_description_is_for_who_is_known_and_names_every_mark_of_a_redacted_text(agent, house):
+    with house.client() as nobody:
+        is_problem(nobody.get("openapi.json"), 401)
+        assert nobody.get("docs").status_code == 404
+    guide = (Path(__file__).parents[2] / "docs/api.md").read_text()
+    for told in (agent.get("openapi.json").json()["info"]["description"], guide):
+        assert [kind for kind in WORDS if f"⟦{kind}⟧" not in told] == []
+        assert all(mark in told for mark in ("⟦u202e⟧", "⟦+99⟧", "⟦⟦"))
