@@ -75,6 +75,18 @@ def lock(data: Path, *, patience: float = 3.0) -> int:
             return descriptor
 
 
+def in_use(data: Path) -> bool:
+    """Whether something runs on this directory now."""
+    if not (data / LOCK).is_file():
+        return False
+    with (data / LOCK).open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
 def socket_path(data: Path) -> Path:
     """Where our Valkey listens: in the data directory or, when that path is too long for a socket, in a private temporary one."""
     inside = data / "valkey.sock"

@@ -11,5 +11,6 @@ export HANDRAIL_DEMO=1
 export HANDRAIL_DESK_URL="http://127.0.0.1:$((after + 1))" HANDRAIL_DESK_SMTP="127.0.0.1:$((after + 2))"
 exec .venv/bin/python manage.py up \
     --with 'desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2} --patience 3' \
+    --tell HANDRAIL_DESK_URL --tell HANDRAIL_DESK_SMTP \
     --migrate --first demo_seed \
     --once 'examples=python manage.py demo_runs'

@@ -52,11 +52,12 @@ class _Running:
 class Supervisor:
     """`add` starts a part, `watch` looks after all until a signal asks to stop, `stop` ends them. Meant for the main thread.
 
-    `state` names a JSON file that always tells `{"pid": …, "parts": {name: pid}}`; it is gone after a clean end.
+    `state` names a JSON file that always tells `{"pid": …, "parts": {name: pid}}` and what is in `more`; it is gone after a clean end.
     """
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, more: Mapping[str, object] | None = None) -> None:
         self.state = state
+        self.more = dict(more or {})
         self.parts: dict[str, _Running] = {}
         self.stopping = 0  # how many times somebody asked
         self.width = 0
@@ -184,7 +185,7 @@ class Supervisor:
     def _write_state(self) -> None:
         pids = {name: running.process.pid for name, running in self.parts.items() if running.process is not None}
         draft = self.state.with_suffix(".new")
-        draft.write_text(json.dumps({"pid": os.getpid(), "parts": pids}))
+        draft.write_text(json.dumps({"pid": os.getpid(), "parts": pids, **self.more}))
         draft.replace(self.state)
 
     def _asked_to_stop(self, *_: object) -> None:

