@@ -69,7 +69,7 @@ def test_no_network(project: Path) -> None:
 
 
 def test_an_odd_port_or_place_for_data_is_one_line(project: Path) -> None:
-    for name in ("manage.py", "config/__init__.py", "config/settings.py", "config/env.py", "config/datadir.py"):
+    for name in ("manage.py", "config/__init__.py", "config/settings.py", "config/env.py", "config/datadir.py", "config/beside.py"):
         shutil.copy(ROOT / name, project / name)
     (project / ".venv" / "bin").mkdir(parents=True)
     own = project / ".venv" / "bin" / "python"
