@@ -5,10 +5,23 @@ from datetime import timedelta
 from access.models import User, Workspace
 from approvals import policy
 
+# the back office's tools: each takes one reviewer. Name of its rule, and hours until what nobody decided expires
+BACK_OFFICE = {
+    "update_customer": ("Changes of customers", 24),
+    "refund_payment": ("Refunds up to €2,000", 3),
+    "run_sql": ("SQL that changes data", 1),
+    "call_desk": ("Calls of the help desk", 4),
+    "run_command": ("Commands on this machine", 8),
+    "schedule_removal": ("Access that goes", 6),
+}
+
 
 def policies(workspace: Workspace, by: User | None = None) -> None:
-    """What using each tool of support triage takes."""
+    """What using each tool of the examples takes."""
     if policy.in_force(workspace.pk, "send_email") is None:
         policy.set_rule(workspace.pk, "send_email", name="Outside e-mail", outcome="reviewers", by=by, expires_after=timedelta(hours=4))
     if policy.in_force(workspace.pk, "update_crm") is None:
         policy.set_rule(workspace.pk, "update_crm", name="Notes in the CRM", outcome="automatic", by=by)
+    for tool, (name, hours) in BACK_OFFICE.items():
+        if policy.in_force(workspace.pk, tool) is None:
+            policy.set_rule(workspace.pk, tool, name=name, outcome="reviewers", by=by, expires_after=timedelta(hours=hours))

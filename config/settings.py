@@ -80,9 +80,8 @@ INSTALLED_APPS = [
     "approvals",
     "config",
 ]
-HANDRAIL_WORKFLOWS = env.words(
-    "HANDRAIL_WORKFLOWS", ("examples.support_triage.workflow",) if DEMO else (), each=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-)
+EXAMPLES = ("examples.support_triage.workflow", "examples.back_office.workflow")
+HANDRAIL_WORKFLOWS = env.words("HANDRAIL_WORKFLOWS", EXAMPLES if DEMO else (), each=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 HANDRAIL_LEASE_SECONDS = env.integer("LEASE_SECONDS", 4, low=1, high=600)  # a worker that is silent for so long has lost its run
 HANDRAIL_STOP_POINTS = env.text("HANDRAIL_STOP_POINTS")  # a directory; see runs/engine/points.py. For tests and for showing recovery
 MIDDLEWARE = [

@@ -8,6 +8,8 @@ from access import demo
 from access.models import Agent, Membership, Role, User, Workspace
 from access.rules import ROLES, can, holders, person
 from approvals import policy
+from approvals.demo import BACK_OFFICE
+from config.management.commands.demo_seed import AGENTS
 
 pytestmark = pytest.mark.django_db
 SEEDED = ("access", "approvals")
@@ -40,12 +42,14 @@ def test_the_demo_has_its_people_with_their_roles(in_the_demo):
 
 def test_riley_and_sam_may_decide_on_what_the_agent_of_priya_proposes(in_the_demo):
     seed()
-    agent = Agent.objects.get()
-    assert (agent.name, agent.owner.name) == ("support-triage", "Priya Nair")
+    assert {(agent.name, agent.owner.name) for agent in Agent.objects.all()} == {(name, "Priya Nair") for name in AGENTS}
+    agent = Agent.objects.get(name="support-triage")
     deciders = holders(agent.workspace_id, "approvals.decide")
     assert [user.name.split()[0] for user in deciders] == ["Riley", "Sam"] and agent.owner not in deciders
     assert policy.in_force(agent.workspace_id, "send_email").outcome == "reviewers"
     assert policy.in_force(agent.workspace_id, "update_crm").outcome == "automatic"
+    rules = [policy.in_force(agent.workspace_id, tool) for tool in BACK_OFFICE]
+    assert {(rule.outcome, rule.quorum) for rule in rules} == {("reviewers", 1)}
 
 
 def test_nobody_of_the_demo_has_a_password(in_the_demo):

@@ -1,4 +1,4 @@
-"""`manage.py demo_seed`: the demo's workspace, people, agent and policies. Safe to repeat; changes nothing that is there."""
+"""`manage.py demo_seed`: the demo's workspace, people, agents and policies. Safe to repeat; changes nothing that is there."""
 
 from typing import Any
 
@@ -16,11 +16,12 @@ PEOPLE = (
     ("Otto Brandt", "operator"),
     ("Ada Lindqvist", "admin"),
 )
-OWNER = ("Priya Nair", "manager")  # owns the agent, and so its runs: Riley and Sam may decide
+AGENTS = ("support-triage", "back-office")  # each called as the workflow that it runs
+OWNER = ("Priya Nair", "manager")  # owns the agents, and so their runs: Riley and Sam may decide
 
 
 class Command(BaseCommand):
-    help = "Put the demo's people, agent and policies in place. Safe to repeat."
+    help = "Put the demo's people, agents and policies in place. Safe to repeat."
 
     def handle(self, **_: Any) -> None:
         if not settings.DEMO:
@@ -32,7 +33,8 @@ class Command(BaseCommand):
         for name, role in PEOPLE:
             _person(workspace, name, roles[role])
         owner = _person(workspace, OWNER[0], roles[OWNER[1]])
-        Agent.objects.get_or_create(workspace=workspace, name="support-triage", defaults={"owner": owner})
+        for name in AGENTS:
+            Agent.objects.get_or_create(workspace=workspace, name=name, defaults={"owner": owner})
         approvals_demo.policies(workspace)
 
 

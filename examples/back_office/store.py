@@ -1,0 +1,182 @@
+"""The back office's own data: one SQLite file and one directory of reports. It knows nothing of Handrail.
+
+Every effect is written with the key that it was asked under, in one transaction: the same key again gives what it gave the first time.
+"""
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from examples.back_office.seed import CUSTOMERS, PAYMENTS, REPORT, STOCK
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS customer (id TEXT PRIMARY KEY, version INTEGER NOT NULL, record TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS payment (id TEXT PRIMARY KEY, customer TEXT NOT NULL, invoice TEXT NOT NULL, cents INTEGER NOT NULL, card TEXT);
+CREATE TABLE IF NOT EXISTS refund (number INTEGER PRIMARY KEY, payment TEXT NOT NULL, cents INTEGER NOT NULL, reason TEXT, statement TEXT);
+CREATE TABLE IF NOT EXISTS stock (sku TEXT PRIMARY KEY, name TEXT, category TEXT, quantity INTEGER, price_cents INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS removal (number INTEGER PRIMARY KEY, person TEXT, systems TEXT, day TEXT, tell_manager INTEGER, notes TEXT);
+CREATE TABLE IF NOT EXISTS request (id TEXT PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS done (key TEXT PRIMARY KEY, result TEXT NOT NULL);
+"""
+PATIENCE = 5  # seconds for another writer
+
+
+class Refused(Exception):
+    """The back office said no and changed nothing."""
+
+
+def home() -> Path:
+    """Where its data lies: HANDRAIL_BACK_OFFICE, else beside Handrail's own."""
+    named = os.environ.get("HANDRAIL_BACK_OFFICE")
+    return Path(named or Path(os.environ.get("DATA_DIR", "data")) / "back-office").expanduser().absolute()
+
+
+def reports() -> Path:
+    """The directory that commands run in."""
+    found = home() / "reports"
+    if not found.exists():
+        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (found / "stock-2026-11.csv").write_text(REPORT)
+    return found
+
+
+def connect() -> sqlite3.Connection:
+    """The file, made and filled the first time. Transactions are begun by hand."""
+    home().mkdir(mode=0o700, parents=True, exist_ok=True)
+    db = sqlite3.connect(home() / "office.sqlite3", timeout=PATIENCE, isolation_level=None)
+    db.row_factory = sqlite3.Row
+    db.executescript(TABLES)
+    for customer, version, record in CUSTOMERS:
+        db.execute("INSERT OR IGNORE INTO customer VALUES (?, ?, ?)", (customer, version, json.dumps(record)))
+    for table, rows in (("payment", PAYMENTS), ("stock", STOCK)):
+        for row in rows:
+            db.execute(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608  our own names
+    return db
+
+
+@contextmanager
+def reading() -> Iterator[sqlite3.Connection]:
+    with closing(connect()) as db:
+        yield db
+
+
+def once(key: str, before_commit: Callable[[], None], do: Callable[[sqlite3.Connection], dict[str, Any]]) -> dict[str, Any]:
+    """Do it in one transaction, under its key; what was done under the key before is not done again. Refused, or sqlite3.Error."""
+    with closing(connect()) as db:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if earlier := _found(db, key):
+                db.execute("ROLLBACK")
+                return earlier
+            result = do(db)
+            db.execute("INSERT INTO done VALUES (?, ?)", (key, json.dumps(result)))
+            before_commit()
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+    return result
+
+
+def done(key: str) -> dict[str, Any] | None:
+    """What was done under a key."""
+    with reading() as db:
+        return _found(db, key)
+
+
+def _found(db: sqlite3.Connection, key: str) -> dict[str, Any] | None:
+    row = db.execute("SELECT result FROM done WHERE key = ?", (key,)).fetchone()
+    return json.loads(row["result"]) if row else None
+
+
+def customer(db: sqlite3.Connection, pk: str) -> tuple[int, dict[str, Any]]:
+    """Version and fields. Refused if there is none."""
+    row = db.execute("SELECT version, record FROM customer WHERE id = ?", (pk,)).fetchone()
+    if row is None:
+        raise Refused(f"There is no customer {pk}.")
+    return row["version"], json.loads(row["record"])
+
+
+def change_customer(db: sqlite3.Connection, pk: str, version: int, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Set fields, if the record is still at `version` and holds what `before` says. Refused if not."""
+    now, record = customer(db, pk)
+    if now != version:
+        raise Refused(f"Customer {pk} is at version {now}, not {version}.")
+    if other := [field for field, value in before.items() if record.get(field) != value]:
+        raise Refused(f"Customer {pk} holds something else in {', '.join(other)}.")
+    db.execute("UPDATE customer SET version = version + 1, record = ? WHERE id = ?", (json.dumps(record | after), pk))
+    return {"customer": pk, "version": now + 1}
+
+
+def payment(db: sqlite3.Connection, pk: str) -> dict[str, Any]:
+    """A payment with what went back of it, in cents. Refused if there is none."""
+    row = db.execute("SELECT * FROM payment WHERE id = ?", (pk,)).fetchone()
+    if row is None:
+        raise Refused(f"There is no payment {pk}.")
+    (back,) = db.execute("SELECT coalesce(sum(cents), 0) FROM refund WHERE payment = ?", (pk,)).fetchone()
+    return dict(row) | {"back": back}
+
+
+def refund(db: sqlite3.Connection, customer_id: str, payment_id: str, cents: int, reason: str, statement: str) -> dict[str, Any]:
+    """Give money back of a payment of this customer, never more than is left of it. Refused if not."""
+    found = payment(db, payment_id)
+    if found["customer"] != customer_id:
+        raise Refused(f"{payment_id} is no payment of customer {customer_id}.")
+    if not 0 < cents <= found["cents"] - found["back"]:
+        raise Refused(f"{payment_id} has {found['cents'] - found['back']} cents left.")
+    row = db.execute("INSERT INTO refund (payment, cents, reason, statement) VALUES (?, ?, ?, ?)", (payment_id, cents, reason, statement))
+    return {"refund": f"RF-{row.lastrowid}"}
+
+
+_ALLOWED = {sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_ALLOWED |= {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
+
+
+def run_statement(db: sqlite3.Connection, statement: str, parameters: list[Any], at_most: int) -> int:
+    """Run one statement that reads rows, or changes rows of the stock; give how many it changed. Refused if it does anything else."""
+
+    def allow(action: int, table: str | None, *_: Any) -> int:
+        writes = action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
+        return sqlite3.SQLITE_OK if action in _ALLOWED and not (writes and table != "stock") else sqlite3.SQLITE_DENY
+
+    db.set_authorizer(allow)
+    try:
+        changed = max(db.execute(statement, parameters).rowcount, 0)
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        raise Refused(f"The database refused it: {error}.") from error
+    finally:
+        db.set_authorizer(None)
+    if changed > at_most:
+        raise Refused(f"It would change {changed} rows, more than {at_most}.")
+    return changed
+
+
+def dry_run(statement: str, parameters: list[Any]) -> int:
+    """How many rows the statement would change, tried on a copy in memory. Refused as by `run_statement`."""
+    with reading() as db, closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        db.backup(copy)
+        return run_statement(copy, statement, parameters, at_most=2**31)
+
+
+def keep_request(pk: str, text: str) -> None:
+    with reading() as db:
+        db.execute("INSERT OR IGNORE INTO request VALUES (?, ?)", (pk, text))
+
+
+def request(pk: str) -> str:
+    with reading() as db:
+        row = db.execute("SELECT text FROM request WHERE id = ?", (pk,)).fetchone()
+    if row is None:
+        raise Refused(f"There is no request {pk}.")
+    return row["text"]
+
+
+def is_plain_name(word: str) -> bool:
+    """Whether a word is an option or the name of a file right here: nothing that leads out of the directory."""
+    return re.fullmatch(r"-{0,2}[A-Za-z0-9][A-Za-z0-9_.-]{0,80}", word) is not None and ".." not in word

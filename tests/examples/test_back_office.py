@@ -1,0 +1,262 @@
+"""The back office: each request becomes one exact action of its kind, which is done once it is approved, once, and not otherwise."""
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from access.rules import person
+from approvals import decisions, demo, presenting
+from approvals.errors import ApproveLocked
+from approvals.models import ProposedAction
+from examples.back_office import store, tools
+from examples.back_office.reading import read
+from examples.back_office.workflow import WAYS, take_in
+from runs import starting
+from runs.engine import executor
+from runs.engine.tools import Absent, Call, Declined, Found, Unsure
+from runs.errors import IntakeFailed
+from tests.approvals.mailing import Proposed
+from tests.examples.outside import World
+
+REQUESTS = Path(__file__).parents[2] / "examples" / "back_office" / "requests"
+KINDS = {
+    "change-of-address": "record",
+    "refund": "payment",
+    "prices": "sql",
+    "note": "http",
+    "report": "command",
+    "access": "generic",
+}
+
+
+@pytest.fixture(autouse=True)
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("HANDRAIL_BACK_OFFICE", str(tmp_path / "office"))
+    yield tmp_path / "office"
+
+
+def call(key: str = "k-1") -> Call:
+    return Call(tools_run, "step", key, deadline=10, last_check=lambda: None)
+
+
+tools_run: Any = "a run"
+
+
+def rows(question: str, *values: Any) -> list[tuple]:
+    with store.reading() as db:
+        return [tuple(row) for row in db.execute(question, values).fetchall()]
+
+
+def request(name: str, change: tuple[str, str] = ("", "")) -> bytes:
+    return (REQUESTS / f"{name}.eml").read_text().replace(*change).encode()
+
+
+def propose(cast, name: str, change: tuple[str, str] = ("", "")) -> Proposed:
+    demo.policies(cast.workspace)
+    taken = take_in(request(name, change), f"message-{name}")
+    run = starting.start(
+        agent=cast.agent,
+        owner=cast.agent.owner,
+        by=person(cast.agent.owner_id),
+        title=taken.title,
+        workflow="back-office",
+        arguments=taken.arguments,
+        scope=taken.scope,
+    )
+    assert executor.execute(run.pk) == "waiting"
+    return Proposed(run, ProposedAction.objects.get(run=run))
+
+
+def approve(proposed: Proposed, by) -> str:
+    decisions.decide(proposed.action, reviewer=person(by.pk), verdict="approved", digest=proposed.action.digest, reason="", seen={})
+    return proposed.walk()
+
+
+def card(proposed: Proposed, user) -> Any:
+    return presenting.panel(presenting.find(person(user.pk), proposed.action.pk), person(user.pk)).card
+
+
+def test_there_is_a_request_for_each_job_and_each_has_another_card():
+    assert {file.stem for file in REQUESTS.glob("*.eml")} == set(KINDS)
+    assert sorted(tool.card for tool, *_ in WAYS.values()) == sorted(KINDS.values())
+
+
+def test_a_message_that_asks_for_none_of_them_is_not_taken():
+    with pytest.raises(IntakeFailed):
+        take_in(b"Subject: Lunch\n\nPizza?", "k")
+
+
+def test_what_a_request_says_fills_in_values_and_nothing_else():
+    asked = read("refund", "customer 00932 PAY-1 EUR 1,284.00\nReason: '; DROP TABLE payment; --\n")
+    assert (asked["payment"], asked["amount"], asked["why"]) == ("PAY-1", "1284.00", "'; DROP TABLE payment; --")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("name", "kind"), KINDS.items())
+def test_each_request_is_put_to_people_on_the_card_of_its_kind_with_every_argument(cast, name, kind):
+    proposed = propose(cast, name)
+    drawn = card(proposed, cast.riley)
+    assert (drawn.kind, proposed.action.state) == (kind, "waiting")
+    assert [warning for warning in proposed.action.warnings if warning["severity"] == "lock"] == []
+    if kind != "generic":
+        assert drawn.found
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_record_is_changed_as_approved_and_only_if_nobody_else_was_faster(cast):
+    proposed = propose(cast, "change-of-address")
+    drawn = card(proposed, cast.riley)
+    assert [(row.title, row.changed) for row in drawn.rows] == [
+        ("Billing address", True),
+        ("Invoice contact", True),
+        ("Purchase order needed", True),
+    ]
+    assert drawn.aside == "Only if still at version 57" and len(drawn.stays) == 7
+    assert approve(proposed, cast.riley) == "succeeded"
+    ((version, record),) = rows("SELECT version, record FROM customer WHERE id = '00417'")
+    assert version == 58 and json.loads(record)["invoice_contact"] == "Tomasz Zieliński"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_record_that_somebody_changed_meanwhile_stays_as_it_is(cast):
+    proposed = propose(cast, "change-of-address")
+    with store.reading() as db:
+        db.execute("UPDATE customer SET version = 58 WHERE id = '00417'")
+    assert approve(proposed, cast.riley) == "parked"
+    assert "Gdynia" in rows("SELECT record FROM customer WHERE id = '00417'")[0][0]
+    assert rows("SELECT version FROM customer WHERE id = '00417'") == [(58,)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refund_is_paid_once_and_never_beyond_what_was_paid(cast):
+    proposed = propose(cast, "refund")
+    assert dict(card(proposed, cast.riley).found)["Left to give back"] == "€1,284.00"
+    assert approve(proposed, cast.riley) == "succeeded"
+    assert rows("SELECT payment, cents FROM refund") == [("PAY-88121", 128400)]
+    again = propose(cast, "refund", ("Hello", "Hello again"))
+    assert {warning["code"] for warning in again.action.warnings} >= {"amount_over_left", "paid_before"}
+    with pytest.raises(ApproveLocked):
+        approve(again, cast.riley)
+    assert len(rows("SELECT 1 FROM refund")) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_is_tried_on_a_copy_and_then_run(cast):
+    before = dict(rows("SELECT sku, price_cents FROM stock"))
+    proposed = propose(cast, "prices")
+    assert dict(rows("SELECT sku, price_cents FROM stock")) == before, "a dry run changes nothing"
+    assert dict(card(proposed, cast.riley).found)["Changes"] == "3 of 8 rows"
+    assert approve(proposed, cast.riley) == "succeeded"
+    after = dict(rows("SELECT sku, price_cents FROM stock"))
+    assert {sku: after[sku] for sku in after if after[sku] != before[sku]} == {"M2-GREY": 9345, "M2-BLACK": 9345, "M5-POLE": 10448}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_command_is_run_in_its_directory_and_leaves_its_file(cast, office):
+    proposed = propose(cast, "report")
+    assert dict(card(proposed, cast.riley).found)["Read by"].startswith("No shell")
+    assert not (office / "reports" / "stock-2026-11.csv.gz").exists()
+    assert approve(proposed, cast.riley) == "succeeded"
+    packed = (office / "reports" / "stock-2026-11.csv.gz").read_bytes()
+    assert gzip.decompress(packed) == (office / "reports" / "stock-2026-11.csv").read_bytes()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_has_no_card_of_its_own_is_done_as_well(cast):
+    proposed = propose(cast, "access")
+    titles = [field.title for field in card(proposed, cast.riley).fields]
+    assert titles == ["Person", "Systems to remove", "On", "Tell the manager", "Notes"]
+    assert approve(proposed, cast.riley) == "succeeded"
+    assert rows("SELECT person, systems, day FROM removal") == [("Rafael Costa", "Data warehouse, Billing admin", "2026-11-30")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_reaches_the_help_desk_once_under_the_key_of_its_grant(cast, world: World, monkeypatch):
+    monkeypatch.setenv("HANDRAIL_DESK_URL", world.url)
+    proposed = propose(cast, "note")
+    assert card(proposed, cast.riley).place.method == "POST"
+    assert world.http.get("/accounts/00932/notes").json()["notes"] == []
+    assert approve(proposed, cast.riley) == "succeeded"
+    (note,) = world.http.get("/accounts/00932/notes").json()["notes"]
+    assert note["text"].startswith("Refund of PAY-88121 asked for")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_rejected_is_not_done(cast):
+    proposed = propose(cast, "refund")
+    decisions.decide(
+        proposed.action,
+        reviewer=person(cast.riley.pk),
+        verdict="rejected",
+        digest=proposed.action.digest,
+        reason="The second payment is not settled yet.",
+        seen={},
+    )
+    assert proposed.walk() == "succeeded" and rows("SELECT 1 FROM refund") == []
+
+
+# the tools by themselves
+
+
+def test_the_same_key_does_it_once_however_often_and_from_however_many_threads():
+    arguments = {"amount": "1.00", "account": "00932", "payment": "PAY-88121", "bank_reason": "r", "statement_text": "s"}
+    store.connect().close()
+    threads = [threading.Thread(target=lambda: tools.refund_payment(call(), arguments)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert rows("SELECT cents FROM refund") == [(100,)]
+    assert tools.by_key(call(), {}) == Found({"refund": "RF-1"}) and tools.by_key(call("k-2"), {}) == Absent()
+    assert isinstance(tools.ran(call("k-2"), {}), Unsure)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM payment",
+        "DROP TABLE stock",
+        "ATTACH 'other.db' AS other",
+        "PRAGMA writable_schema = 1",
+        "COMMIT",
+        "VACUUM INTO 'copy.db'",
+        "UPDATE stock SET quantity = 0; DELETE FROM stock",
+        "INSERT INTO done VALUES ('k', '{}')",
+        "nonsense",
+    ],
+)
+def test_a_statement_that_does_more_than_change_rows_of_the_stock_is_refused_tried_or_run(statement, office):
+    with pytest.raises(Declined):
+        tools.try_on_a_copy(call(), {"statement": statement, "parameters": []})
+    with pytest.raises(Declined):
+        tools.run_sql(call(), {"statement": statement, "parameters": [], "at_most": 100})
+    assert rows("SELECT count(*) FROM stock") == [(8,)] and rows("SELECT 1 FROM done") == []
+    assert {file.name for file in office.iterdir()} <= {"office.sqlite3", "reports"}
+
+
+def test_a_statement_that_would_change_more_rows_than_was_said_changes_none():
+    with pytest.raises(Declined, match="8 rows, more than 7"):
+        tools.run_sql(call(), {"statement": "UPDATE stock SET quantity = 0", "parameters": [], "at_most": 7})
+    assert rows("SELECT count(*) FROM stock WHERE quantity = 0") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    "command", [["rm", "-r", "x"], ["sh", "-c", "id"], ["gzip", "../office.sqlite3"], ["gzip", "/etc/hosts"], ["gzip", "a;b"]]
+)
+def test_a_command_runs_nothing_but_its_programs_on_files_right_here(command):
+    with pytest.raises(Declined):
+        tools.run_command(call(), {"command": command})
+
+
+def test_only_the_help_desk_is_called():
+    with pytest.raises(Declined):
+        tools.call_desk(call(), {"method": "POST", "url": "http://127.0.0.1:1/x", "headers": {}, "body": {}})
+
+
+def test_every_tool_of_the_back_office_has_a_rule_in_the_demo():
+    assert {tool.name for tool, *_ in WAYS.values()} == set(demo.BACK_OFFICE)
