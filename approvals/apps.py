@@ -7,9 +7,11 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         from access import append_only
-        from approvals import gate, presenting
-        from runs import bar
+        from approvals import gate, presenting, witness
+        from runs import bar, verification
 
         append_only.connect()
         gate.register()
         bar.register("approvals.view", presenting.count)
+        if witness.claims not in verification.witnesses:
+            verification.witnesses.append(witness.claims)

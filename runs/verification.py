@@ -1,19 +1,20 @@
 """Is a run's log whole? Recomputes the chain and every commitment, and says where it breaks."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 
 from artifacts import vault
-from artifacts.models import Payload
+from artifacts.models import Artifact, Payload
 from runs.lifecycle import ENDINGS, ended
 from runs.log import chained
-from runs.models import Event, Run
+from runs.models import Event, JournalEntry, Run
 
 START = bytes(32)
+WITNESSED = ("action.", "artifact.")  # the types of events that other rows name
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,48 @@ class Broken:
 
     seq: int
     why: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That an event tells of something which a row elsewhere holds. `seq` 0: any event; no `types`: of any type."""
+
+    what: str
+    seq: int = 0
+    types: tuple[str, ...] = ()
+    names: UUID | None = None  # what the event's data names
+
+
+# what other rooms hold that the log must tell of; each adds its own at start-up
+witnesses: list[Callable[[Run], Iterable[Claim]]] = []
+
+
+@dataclass
+class _Seen:
+    """The events that claims are about: by seq, and by what they name."""
+
+    last: int = 0
+    types: dict[int, str] = field(default_factory=dict)
+    named: dict[str, set[int]] = field(default_factory=dict)
+
+    def add(self, row: "_Row") -> None:
+        if row.type.startswith(WITNESSED):
+            self.types[row.seq] = row.type
+            for value in orjson.loads(row.body)["data"].values():
+                if isinstance(value, str):
+                    self.named.setdefault(value, set()).add(row.seq)
+
+    def contradicts(self, claim: Claim) -> str:
+        """What is wrong, if the log does not bear out the claim; else empty."""
+        if claim.seq > self.last:
+            return f"The log ends at #{self.last}, but {claim.what} stands at #{claim.seq}: the tail was cut."
+        if claim.names is None:
+            return ""
+        tell = self.named.get(str(claim.names), set()) & ({claim.seq} if claim.seq else self.types.keys())
+        if any(not claim.types or self.types[seq] in claim.types for seq in tell):
+            return ""
+        where = f"#{claim.seq} does not tell" if claim.seq else "No event tells"
+        return f"{where} of {claim.what}, which is there: the tail was cut, or the log was written anew."
 
 
 class _Row(NamedTuple):
@@ -52,7 +95,8 @@ class _Head(NamedTuple):
 
 def verify(run: Run, *, payloads: bool = True) -> Whole | Broken:
     """Walk the whole log once; it may grow meanwhile. `payloads=False` checks the chain alone, without opening the vault."""
-    before, last, prev, erased = _head(run), 0, START, 0
+    claims = [*_claims(run), *(claim for witness in witnesses for claim in witness(run))]  # first: the log only grows
+    before, last, prev, erased, seen = _head(run), 0, START, 0, _Seen()
     counted = START if before.seq == 0 else b""  # the hash of the event that the run's row had counted to
     rows = Event.objects.filter(run_month=run.month, run_id=run.pk).order_by("seq").values_list(*_Row._fields)
     kind = ""
@@ -65,7 +109,9 @@ def verify(run: Run, *, payloads: bool = True) -> Whole | Broken:
             if isinstance(gone, Broken):
                 return gone
             erased += gone
-        last, prev, kind = row.seq, bytes(row.hash), row.type
+        seen.add(row)
+        seen.last = last = row.seq
+        prev, kind = bytes(row.hash), row.type
         counted = prev if last == before.seq else counted
     after = _head(run)
     if not before.seq <= last <= after.seq or counted != bytes(before.head_hash) or (last == after.seq and prev != bytes(after.head_hash)):
@@ -73,7 +119,18 @@ def verify(run: Run, *, payloads: bool = True) -> Whole | Broken:
         return Broken(min(last, after.seq) + 1, why)
     if last == after.seq and (kind in ENDINGS or ended(after.state)) and ENDINGS.get(kind) != after.state:
         return Broken(last, f"#{last} is {kind}, but the run's row says {after.state}: its state was changed.")
+    for claim in claims:
+        if why := seen.contradicts(claim):
+            return Broken(claim.seq if 0 < claim.seq <= last else last + 1, why)
     return Whole(last, prev.hex(), erased)
+
+
+def _claims(run: Run) -> Iterator[Claim]:
+    """What the engine's journal and the artifacts say. Two queries."""
+    for step, seq in JournalEntry.objects.filter(run_id=run.pk, seq__gt=0).values_list("step", "seq"):
+        yield Claim(f"step {step[:60]}", seq)
+    for pk in Artifact.objects.filter(run_id=run.pk).values_list("pk", flat=True):
+        yield Claim(f"artifact {pk}", types=("artifact.created",), names=pk)
 
 
 def _head(run: Run) -> _Head:

@@ -371,6 +371,6 @@ def test_the_check_of_a_log_of_thousands_is_one_walk(cast, django_assert_max_num
     with log.holding(run.pk) as held:
         for _ in range(2500):
             held.append(MilestoneReached(), actor=log.ENGINE)
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(9):
         found = verify(run, payloads=False)
     assert isinstance(found, Whole) and found.head == 2502
