@@ -19,10 +19,11 @@ from django.db.models.functions import Cast, Coalesce
 
 from access import rules
 from access.ids import NotAReference, parse_reference
-from access.models import Agent
+from access.models import Agent, User
 from access.rules import Actor
 from artifacts import vault
 from config import clock
+from runs import folding
 from runs.lifecycle import State
 from runs.models import Event, Run
 from runs.story.course import FAILED, PARKED, cancelled_words
@@ -32,6 +33,7 @@ PAGE = 25
 MARKS = 8  # effects that a row draws; more are counted
 RECENT_STEPS = 200  # events from the end in which the current step of a run is looked for
 TERMS = 6
+MOST_NAMED = 50  # people of one name whose runs are looked for
 
 # key, word, the states it stands for; the first four are always offered
 GROUPS: tuple[tuple[str, str, tuple[State, ...]], ...] = (
@@ -179,18 +181,18 @@ def _states(group: str) -> tuple[str, ...]:
 
 
 def _found(runs: QuerySet[Run], q: str) -> QuerySet[Run]:
-    """Runs whose reference, title (as anybody sees it), owner or agent holds every word."""
+    """Runs whose reference, title (as anybody sees it), owner, starter or agent holds every word, whatever its accents."""
     terms = q.split()[:TERMS]
     if not terms:
         return runs
-    words = reduce(
-        and_,
-        (
-            Q(title__rendition__icontains=term) | Q(ref__icontains=term) | Q(owner__name__icontains=term) | Q(agent__name__icontains=term)
-            for term in terms
-        ),
-    )
-    return runs.filter(words | Q(ref=_reference(q)))
+    return runs.filter(reduce(and_, (_holds(term) for term in terms)) | Q(ref=_reference(q)))
+
+
+def _holds(term: str) -> Q:
+    alike = folding.pattern(term)
+    starters = [str(pk) for pk in User.objects.filter(name__regex=alike).values_list("pk", flat=True)[:MOST_NAMED]]
+    by_name = Q(owner__name__regex=alike) | Q(agent__name__regex=alike) | Q(starter_kind="human", starter_id__in=starters)
+    return Q(title__rendition__regex=alike) | Q(ref__icontains=term) | by_name
 
 
 def _reference(q: str) -> str:

@@ -326,7 +326,7 @@ def some(cast: Cast) -> dict[str, Run]:
         return clock.now() - timedelta(hours=hours)
 
     return {
-        "done": play(cast, lines.finished(), ref="RN-D0NE", title="Renewal reminder", created_at=ago(9)),
+        "done": play(cast, lines.finished(), ref="RN-D0NE", title="Renewal reminder, Jürgen Öztürk", created_at=ago(9)),
         "failed": play(cast, failed, ref="RN-FA1D", title="Invoice run", created_at=ago(3)),
         "waiting": play(cast, lines.proposed(), ref="RN-WA1T", title="Ticket ZN-4821", created_at=ago(5)),
         "running": play(cast, lines.drafted(), ref="RN-RVN1", title="Ticket ZN-4840", owner=cast.otto, tokens=300_000),
@@ -348,6 +348,9 @@ def test_what_waits_for_people_stands_first_then_what_runs_then_what_ended_newes
         ("q=zn-48", ["RN-WA1T", "RN-RVN1"]),
         ("q=rn+wa1t", ["RN-WA1T"]),
         ("q=otto", ["RN-RVN1"]),
+        ("q=ozturk", ["RN-D0NE"]),
+        ("q=JÜRGEN+ÖZTÜRK", ["RN-D0NE"]),
+        ("q=addréss", ["RN-CA7C"]),
         ("q=ticket+priya", ["RN-WA1T"]),
         ("agent=support-triage&state=done", ["RN-D0NE"]),
         ("agent=nobody", []),
