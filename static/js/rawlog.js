@@ -11,7 +11,13 @@
     if (event.target.closest("[data-newest]")) newest();
     if (event.target.closest("[data-news]")) fetchNew(true);
   });
-  addEventListener("DOMContentLoaded", () => wide() && document.querySelector("[data-row][aria-selected]")?.scrollIntoView({ block: "nearest" }));
+  addEventListener("DOMContentLoaded", () => opened());
+
+  // an event's own address: its row beside its panel; on a narrow screen, where the panel is below the log, the panel itself
+  function opened() {
+    if (wide()) return document.querySelector("[data-row][aria-selected]")?.scrollIntoView({ block: "nearest" });
+    if (/\/events\/\d+$/.test(location.pathname)) document.getElementById("event-detail")?.scrollIntoView({ block: "start" });
+  }
 
   // the panel stands beside the log; on a narrow screen it is below it, and nothing scrolls by itself
   function wide() {

@@ -113,6 +113,21 @@ def test_the_raw_log_is_walked_by_keyboard(page: Page, server: Stack, agent: Age
         expect(selected).to_have_attribute("data-row", str(seq))
 
 
+def test_an_event_opened_by_its_address_is_seen_at_once(page: Page, new_context: Context, server: Stack, agent: Agent) -> None:
+    agent.notes(*range(60))
+    signed_in(page, server, "Morgan")
+    for seq in (1, 24, 40, 60):
+        page.goto(f"{agent.url}/events/{seq}")
+        row, head, foot = (
+            page.locator(part).bounding_box() for part in ("[aria-selected=true]", ".vtable thead th >> nth=0", ".vtable__foot")
+        )
+        assert head["y"] + head["height"] <= row["y"] + 1, f"#{seq} is under the head"
+        assert row["y"] + row["height"] <= foot["y"] + 1, f"#{seq} is under the foot"
+    phone = signed_in(new_context(viewport=PHONE).new_page(), server, "Morgan")
+    phone.goto(f"{agent.url}/events/40")
+    expect(phone.locator("#event-detail h2")).to_be_in_viewport()
+
+
 def test_new_events_come_to_who_is_at_the_end_and_are_counted_for_who_is_not(page: Page, server: Stack, agent: Agent) -> None:
     agent.notes(*range(1, 61))
     signed_in(page, server, "Morgan").goto(f"{agent.url}/events")
