@@ -34,7 +34,10 @@ TOO_LARGE = b'{"type":"about:blank","title":"The request is too large.","status"
 
 
 class BodyLimit:
-    """Refuses a request whose body is over `limit` bytes, announced or not, before anything reads it."""
+    """Refuses a request whose body is over `limit` bytes, announced or not, before anything reads it.
+
+    For any server that hands a body on as it comes. Daphne does not; `config.web` holds it to the same while it gathers.
+    """
 
     def __init__(self, inner: Application, limit: int) -> None:
         self.inner, self.limit = inner, limit
@@ -63,9 +66,14 @@ class BodyLimit:
         return None
 
     async def _refuse(self, send: Send) -> None:
-        headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close"), *safe_headers()]
+        headers, body = too_large(self.limit)
         await send({"type": "http.response.start", "status": 413, "headers": headers})
-        await send({"type": "http.response.body", "body": TOO_LARGE % self.limit})
+        await send({"type": "http.response.body", "body": body})
+
+
+def too_large(limit: int = settings.BODY_MAX) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Headers and body of the answer to a request whose body is over the limit."""
+    return [(b"content-type", b"application/problem+json"), (b"connection", b"close"), *safe_headers()], TOO_LARGE % limit
 
 
 class SameOrigin:

@@ -152,7 +152,7 @@ def start_valkey(supervisor: Supervisor, data: Path, lock: int) -> None:
 
 def parts(door: socket.socket, lock: int) -> list[Part]:
     """Web server, worker and clock. The web server first: it is what somebody waits for."""
-    daphne = [PYTHON, "-m", "daphne", "--fd", str(door.fileno()), "-v", "0", "--no-server-name", "--application-close-timeout", "3"]
+    daphne = [PYTHON, "-m", "config.web", "--fd", str(door.fileno()), "-v", "0", "--no-server-name", "--application-close-timeout", "3"]
     proxied = ["--proxy-headers"] if settings.TRUST_PROXY else []
     celery = [PYTHON, "-m", "celery", "-A", "config.celery"]
     return [
