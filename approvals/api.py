@@ -13,7 +13,7 @@ from access.api import afresh, known_for_awhile
 from access.errors import Forbidden
 from access.models import User
 from access.rules import Actor
-from approvals import decisions, execution, forms, presenting
+from approvals import asking, decisions, editing, execution, forms, presenting
 from approvals.forms import DAY, OPENED
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
@@ -54,6 +54,20 @@ class SeenIn(BaseModel):
     opened: Annotated[list[Code], Field(max_length=OPENED)] = []
 
 
+class EditIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    arguments: dict[str, Any]
+
+
+class QuestionIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    question: Annotated[str, StringConstraints(max_length=asking.MAX_QUESTION)]
+
+
 class DecisionIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -89,6 +103,29 @@ def decide(request: HttpRequest, action_id: str, body: DecisionIn) -> Status:
     )
     told = {"decision": _as_decision(decided.decision, actor.name), "action": {"id": decided.action.pk, "state": decided.action.state}}
     return Status(200 if decided.again else 201, told | {"again": decided.again})
+
+
+@router.post("/actions/{action_id}/edits", response={200: Any, 201: Any}, summary="Put another version of this action up for decision")
+def edit(request: HttpRequest, action_id: str, body: EditIn) -> Status:
+    """A new action with these arguments takes the place of the one with this digest; another person decides on it. The same again: 200."""
+    actor: Actor = request.actor
+    if actor.kind != "human":
+        raise PeopleDecide
+    found = rules.get(actor, ProposedAction, action_id, "approvals.decide")
+    made = editing.edit(found, by=actor, arguments=body.arguments, digest=body.digest)
+    return Status(200 if made.again else 201, {"action": _as_action(made.action), "again": made.again})
+
+
+@router.post("/actions/{action_id}/questions", response={200: Any, 201: Any}, summary="Ask the agent about this action")
+def ask(request: HttpRequest, action_id: str, body: QuestionIn) -> Status:
+    """The answer comes as an event of the run. Deciding goes on meanwhile. The same question while it is open gives the first (200)."""
+    actor: Actor = request.actor
+    if actor.kind != "human":
+        raise PeopleDecide
+    found = rules.get(actor, ProposedAction, action_id, "approvals.decide")
+    asked = asking.ask(found, by=actor, question=body.question, digest=body.digest)
+    told = {"id": asked.question, "seq": asked.seq, "again": asked.again}
+    return Status(200 if asked.again else 201, {"question": told})
 
 
 @router.post("/actions/{action_id}/resolution", response={200: Any, 201: Any}, summary="Say what became of an action with a lost answer")

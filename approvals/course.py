@@ -9,12 +9,13 @@ from uuid import UUID
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
-from approvals import background, decisions, editing, warned
+from approvals import background, decisions, editing, threads, warned
 from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
 from approvals.decisions import No, Yes
 from approvals.inbox import ERASED
 from approvals.models import Decision, Grant, ProposedAction
+from approvals.threads import Exchange
 from artifacts import vault
 from config import clock
 from runs.engine.tools import TOOLS, Tool
@@ -115,14 +116,20 @@ class Course:
     stages: tuple[tuple[Stage, str], ...]
     background: Background
     earlier: tuple[Earlier, ...]
+    exchanges: tuple[Exchange, ...] = ()
     grant_key: str = ""
+
+    @property
+    def asked_open(self) -> bool:
+        return any(each.is_open for each in self.exchanges)
 
     @property
     def key(self) -> str:
         """Changes exactly when a viewer must be shown something new; a claim alone leaves the bar as it is."""
         stages = ",".join(str(stage.seq) for stage, _ in self.stages)
         place = self.background.place
-        return f"{self.action.state}:{self.waits}:{self.action.round}:{len(self.votes)}:{stages}:{place}:{self.claimed_by}"
+        asked = ",".join(str(each.answer_seq or each.seq) for each in self.exchanges)
+        return f"{self.action.state}:{self.waits}:{self.action.round}:{len(self.votes)}:{stages}:{place}:{asked}:{self.claimed_by}"
 
 
 def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) -> Course:
@@ -137,6 +144,9 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
     subject, run_title = (ERASED if texts[pk].erased_at else texts[pk].text for pk in (action.subject_id, action.run.title_id))
     held = action.claimed_by is not None and action.claimed_until is not None and action.claimed_until > clock.now() and waits
     state, word = _state(action, waits, votes)
+    asked = threads.exchanges(action, actor, waits=waits)
+    if any(each.is_open for each in asked):
+        word = "Waiting for the agent’s answer"
     names = _names(around.stages, votes)
     return Course(
         action=action,
@@ -162,6 +172,7 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
         stages=tuple((stage, names.get(stage.by, "")) for stage in around.stages),
         background=around,
         earlier=tuple(_earlier(action)),
+        exchanges=asked,
         grant_key=str(_grant(action).pk) if _grant(action) else "",
     )
 

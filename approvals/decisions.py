@@ -163,8 +163,13 @@ def check_open(action: ProposedAction, by: Actor, digest: str) -> None:
 def settle(run: Held, action: ProposedAction, state: str, *, seq: int) -> None:
     """Move a waiting action to its outcome, once, and let its run go on."""
     _close(action, state, seq, before=("waiting",))
+    wake(run, action, "decision")
+
+
+def wake(run: Held, action: ProposedAction, reason: Literal["decision", "answer"]) -> None:
+    """Let a run that waits for this action be taken up by a worker."""
     if run.row.state == State.WAITING and run.row.workflow and _is_waited_for(run, action):
-        run.move(State.QUEUED, RunQueued(reason="decision"))
+        run.move(State.QUEUED, RunQueued(reason=reason))
 
 
 def _is_waited_for(run: Held, action: ProposedAction) -> bool:

@@ -65,6 +65,18 @@ class NothingChanged(BadInput):
     what_next: ClassVar[str] = "Nothing was changed. Change at least one argument, or decide on it as it is."
 
 
+class QuestionOpen(Refusal):
+    """Another question is open."""
+
+    what_next: ClassVar[str] = "Yours was not asked. Wait for the answer, then ask; deciding goes on meanwhile."
+
+
+class QuestionRefused(BadInput):
+    """This is no question that can be asked."""
+
+    what_next: ClassVar[str] = "Nothing was asked. Write at least one sentence; the agent and everyone on the run read it."
+
+
 class AlreadyClaimed(Refusal):
     """Somebody else has claimed this."""
 

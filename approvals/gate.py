@@ -9,7 +9,7 @@ import orjson
 
 from access.models import Workspace
 from access.rules import Actor
-from approvals import canonical, contacts, decisions, exact, execution, grants, history, inspection, looked, policy
+from approvals import asking, canonical, contacts, decisions, exact, execution, grants, history, inspection, looked, policy
 from approvals.canonical import CanonicalAction
 from approvals.models import Decision, Grant, Policy, ProposedAction
 from approvals.policy import Judgement, Taint
@@ -64,6 +64,9 @@ class ApprovalGate:
 
     def proposed(self, action_id: UUID) -> Proposal:
         return proposed(action_id)
+
+    def questions(self, action_id: UUID) -> list[gates.Question]:
+        return asking.open_questions(ProposedAction.objects.select_related("run").get(pk=action_id))
 
     def deliver(self, held: Held, action_id: UUID) -> None:
         if Grant.objects.filter(action_id=action_id, delivered_at=None, voided_at=None).update(delivered_at=clock.now()):

@@ -224,7 +224,7 @@ def beside(rows: Queue, open_id: UUID | None) -> SafeString:
 def course_fragments(drawn: Course, rows: Queue) -> str:
     """All that changes of an open action. A bar that still stands is left alone: somebody may be about to press it."""
     context = {"course": drawn, "next_row": rows.after(drawn.action.pk), "typed": Typed()}
-    names = ["_status", "_outcome", "_quorum", "_aside", *([] if drawn.bar else ["_decide"])]
+    names = ["_status", "_outcome", "_quorum", "_thread", "_aside", *([] if drawn.bar else ["_decide"])]
     return "".join(out_of_band(render_to_string(f"approvals/{name}.html", context)) for name in names)
 
 

@@ -8,6 +8,7 @@ urlpatterns = [
     path("actions/<uuid:action_id>", views.action_page, name="action"),
     path("actions/<uuid:action_id>/decision", views.decision, name="decision"),
     path("actions/<uuid:action_id>/edit", views.edit, name="edit"),
+    path("actions/<uuid:action_id>/questions", views.ask, name="questions"),
     path("actions/<uuid:action_id>/claim", views.claim, name="claim"),
     path("actions/<uuid:action_id>/release", views.release, name="release"),
     path("actions/<uuid:action_id>/outcome", outcome_views.outcome, name="outcome"),

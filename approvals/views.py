@@ -3,6 +3,7 @@
 Each address answers a browser with a page, and htmx with the part it asked for. GET and HEAD decide nothing, whatever they carry.
 """
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -17,7 +18,7 @@ from django.views.decorators.vary import vary_on_headers
 from access import rules
 from access.errors import Forbidden, NotFound, Refusal
 from access.rules import Actor
-from approvals import changes, decisions, edit_form, editing, exact, inbox, presenting, warned
+from approvals import asking, changes, decisions, edit_form, editing, exact, inbox, presenting, warned
 from approvals.course import Mode, Typed, course
 from approvals.decisions import No
 from approvals.errors import (
@@ -118,6 +119,19 @@ def edit(request: HttpRequest, action_id: UUID) -> HttpResponse:
 
 @never_cache
 @require_POST
+def ask(request: HttpRequest, action_id: UUID) -> HttpResponse:
+    """Put a question to the agent. A refusal stands beside the question, which stays typed."""
+    action = presenting.find(request.actor, action_id, "approvals.decide")
+    question = request.POST.get("question", "")
+    try:
+        asking.ask(action, by=request.actor, question=question, digest=request.POST.get("digest", ""))
+    except Refusal as error:
+        return _asked(request, action, question[: asking.MAX_QUESTION], f"{error} {error.what_next}", error.status)
+    return _asked(request, action)
+
+
+@never_cache
+@require_POST
 def claim(request: HttpRequest, action_id: UUID) -> HttpResponse:
     return _claiming(request, action_id, decisions.claim)
 
@@ -163,6 +177,7 @@ def _page(
     keep: UUID | None = None,
     focus: str = "",
     status: int = 200,
+    more: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
     """The whole page; for htmx the panel, with the queue beside it."""
     rows = rows or inbox.queue(request.actor, keep=keep)
@@ -178,6 +193,7 @@ def _page(
         "room": "inbox",
         "typed": panel.typed if panel else Typed(),
         "focus": focus,
+        **(more or {}),
     }
     if _target(request) != "panel":
         return render(request, "approvals/inbox.html", context, status=status)
@@ -243,6 +259,18 @@ def _put_up(request: HttpRequest, before: ProposedAction, newer: ProposedAction)
     response = _page(request, drawn, keep=newer.pk, focus="heading")
     response["HX-Push-Url"] = address
     return response
+
+
+def _asked(request: HttpRequest, action: ProposedAction, question: str = "", error: str = "", status: int = 200) -> HttpResponse:
+    """What was asked so far, with the form as it was typed if it was refused; without script, the action's page."""
+    typed = {"asked_text": question, "asked_error": error, "asked_over": True}
+    fresh = presenting.find(request.actor, action.pk)
+    if _target(request) == f"thread-{action.pk}":
+        drawn = course(fresh, request.actor)
+        return render(request, "approvals/_thread.html", typed | {"course": drawn, "focus": "question"}, status=status)
+    if not error:
+        return HttpResponseRedirect(f"{reverse('approvals:action', args=(action.pk,))}#thread-{action.pk}", status=303)
+    return _page(request, presenting.panel(fresh, request.actor), keep=action.pk, focus="question", status=status, more=typed)
 
 
 def _refused(request: HttpRequest, action: ProposedAction, typed: Typed, status: int, said: Typed | None = None) -> HttpResponse:

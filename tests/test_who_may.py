@@ -64,6 +64,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "actions/<uuid:action_id>/attachments/<int:index>", "in in none ok no no no no none none none in", {}),
     ("GET", "actions/<uuid:action_id>/edit", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/edit", "in in none ok no no no no none none none in", {}),
+    ("POST", "actions/<uuid:action_id>/questions", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/claim", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/release", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/decision", "in in none ok no no no no none none none in", {"data": {"verdict": "rejected"}}),
@@ -88,6 +89,13 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
         "api/v1/actions/<action_id>/decisions",
         "in in none ok no no no no no no no in",
         {"json": {"verdict": "approved", "digest": "0" * 64}},
+    ),
+    ("POST", "api/v1/actions/<action_id>/edits", "in in none ok no no no no no no no in", {"json": {"digest": "0" * 64, "arguments": {}}}),
+    (
+        "POST",
+        "api/v1/actions/<action_id>/questions",
+        "in in none ok no no no no no no no in",
+        {"json": {"digest": "0" * 64, "question": "Why?"}},
     ),
     ("POST", "api/v1/actions/<action_id>/resolution", "in in none no no ok no no no no no in", {"json": SAID}),
     # last, for it ends the sessions

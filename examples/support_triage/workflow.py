@@ -3,11 +3,12 @@
 import json
 
 from examples.support_triage import intake
+from examples.support_triage.answering import answer_to_question
 from examples.support_triage.drafting import draft
 from examples.support_triage.reading import Ticket
 from examples.support_triage.tools import check_account, mailbox, read_ticket, send_email, update_crm
 from runs.engine.models import script
-from runs.engine.workflow import Channel, workflow
+from runs.engine.workflow import Answers, Channel, workflow
 
 PLAN = ("Read the ticket", "Check the account", "Draft a reply", "Get approval", "Update the CRM", "Send the reply")
 
@@ -18,6 +19,13 @@ def draft_reply(*, ticket: dict, account: dict) -> dict:
     written = draft(Ticket.from_json(ticket), account)
     files = [{"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments]
     return {"subject": written.subject, "body": written.body, "summary": written.summary, "language": written.language, "files": files}
+
+
+@script("answer-question", version="1", title="Answer a question")
+def answer_question(*, question: str, ticket: dict, account: dict, sources: dict) -> dict:
+    """The scripted model again: it looks for what the question names in what was read, and says where it stands."""
+    text, cites = answer_to_question(question, Ticket.from_json(ticket), account, sources)
+    return {"answer": text, "cites": cites}
 
 
 @workflow(
@@ -40,6 +48,7 @@ def support_triage(run: Channel, ticket_id: str) -> None:
     files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
     run.milestone("Reply ready for review", detail=written.summary, label="personal", cites=[read, snapshot, reply])
 
+    sources = {"ticket": read.seq, "account": snapshot.seq, "reply": reply.seq}
     answer = run.propose(
         send_email,
         to=[mailbox(answer_to.sender_name, answer_to.sender_address)],
@@ -49,6 +58,7 @@ def support_triage(run: Channel, ticket_id: str) -> None:
         references=[*answer_to.references, answer_to.message_id] if answer_to.message_id else [],
         attachments=files,
         reason=written.summary,
+        answers=Answers("answer-question", {"ticket": answer_to, "account": account, "sources": sources}),
     )
     if not answer.approved:
         run.report("Not sent", body=_why_not(answer), label="personal", cites=[answer])

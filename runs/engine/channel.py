@@ -21,6 +21,7 @@ from artifacts.models import Artifact
 from config import clock
 from runs import log
 from runs.engine import effects, gates, looking, models, points
+from runs.engine.answering import Answers, answer_open
 from runs.engine.gates import Answer, Approved, Attached, Proposal
 from runs.engine.journal import Journal, digest, result_of
 from runs.engine.lease import Claim
@@ -136,11 +137,22 @@ class Channel:
             raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
         return self.perform(answer)
 
-    def propose(self, tool: Tool, *args: Any, attachments: Sequence[Kept] = (), reason: str = "", **kwargs: Any) -> Answer:
-        """Propose an exact action and wait for what becomes of it: Approved, Rejected (with the reason), Expired or Withdrawn."""
+    def propose(
+        self,
+        tool: Tool,
+        *args: Any,
+        attachments: Sequence[Kept] = (),
+        reason: str = "",
+        answers: Answers | None = None,
+        **kwargs: Any,
+    ) -> Answer:
+        """Propose an exact action and wait for what becomes of it: Approved, Rejected (with the reason), Expired or Withdrawn.
+
+        `answers`: how questions about it are answered while it waits.
+        """
         made = Artifact.objects.select_related("payload__key").in_bulk([kept.id for kept in attachments])
         files = [Attached(kept.name, kept.media_type, made[kept.id].payload) for kept in attachments]
-        return self._propose(tool, self._checked(tool, args, kwargs), files=files, reason=reason, plan_title=APPROVAL)
+        return self._propose(tool, self._checked(tool, args, kwargs), files=files, reason=reason, plan_title=APPROVAL, answers=answers)
 
     def perform(self, answer: Answer) -> Any:
         """Run an approved action, the grant, once. Gives what the tool returned.
@@ -247,7 +259,16 @@ class Channel:
             raise Waits(RunWaiting(on="retry"), wake_in=verdict.wait)
         raise Parked("retries_exhausted", step=step, detail=f"{tool.title}: {error}")
 
-    def _propose(self, tool: Tool, arguments: dict[str, Any], *, files: Sequence[Attached], reason: str, plan_title: str) -> Answer:
+    def _propose(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        *,
+        files: Sequence[Attached],
+        reason: str,
+        plan_title: str,
+        answers: Answers | None = None,
+    ) -> Answer:
         step = self._journal.next_step(f"propose.{tool.name}")
         entry = self._journal.find(step)
         nonce = str(uuid5(self.id, step))
@@ -264,7 +285,7 @@ class Channel:
         if entry is None or entry.action_id is None:
             found = looking.look(tool, complete, run_id=self.id, step=step, calling=self._lease.calling(looking.MAX_SECONDS + 5))
             entry = self._put_up(Proposal(tool, complete, step, nonce, files, reason, found), given, plan_title)
-        return self._answered(entry, step, plan_title)
+        return self._answered(entry, step, plan_title, answers)
 
     def _put_up(self, proposal: Proposal, given: Any, plan_title: str) -> JournalEntry:
         """Make the proposal known, with its journal entry, in one transaction."""
@@ -285,10 +306,11 @@ class Channel:
             raise Parked("refused", step=step, detail=refused.detail)
         return entry
 
-    def _answered(self, entry: JournalEntry, step: str, plan_title: str) -> Answer:
-        """What became of a proposal, journaled once it is settled; until then the run waits."""
+    def _answered(self, entry: JournalEntry, step: str, plan_title: str, answers: Answers | None) -> Answer:
+        """What became of a proposal, journaled once it is settled; until then the run answers what is asked, and waits."""
         answer = gates.current().answer(entry.action_id)
         if isinstance(answer, gates.Waiting):
+            answer_open(self._lease, self._agent, answer.action_id, answers)
             raise Waits(RunWaiting(on="decision", action=answer.action_id, until=answer.until, needs=answer.needs))
         with self._hold() as run:
             if answer.approved:

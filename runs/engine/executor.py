@@ -17,9 +17,9 @@ from runs.engine.outcomes import Interrupted, Parked, Waits
 from runs.engine.workflow import WORKFLOWS, Channel
 from runs.errors import RunEnded, StaleToken
 from runs.lifecycle import State
-from runs.log import Text
+from runs.log import Held, Text
 from runs.models import JournalEntry, Run
-from runs.vocabulary import RunParked, RunQueued, RunSucceeded
+from runs.vocabulary import RunParked, RunQueued, RunSucceeded, RunWaiting
 
 LOOK_AGAIN_ANYWAY = timedelta(hours=1)  # for a cancelled run that waits for a person to say what happened; each look is in its log
 logger = logging.getLogger(__name__)
@@ -79,11 +79,20 @@ def _wait(held: Claim, outcome: Waits) -> str:
             return "cancelling"
         run.move(State.WAITING, waiting, waiting=waiting.model_dump(mode="json", exclude_none=True))
         run.change(wake_at=wake_at)
-        # whoever decided while this worker was still on its way here found no waiting run to queue
-        if waiting.on == "decision" and not isinstance(gates.current().answer(waiting.action), gates.Waiting):
-            run.move(State.QUEUED, RunQueued(reason="decision"))
+        _go_on_at_once(run, waiting)
         lease.release(held)  # with the state: whoever is called for the run from now on finds it free
     return "waiting"
+
+
+def _go_on_at_once(run: Held, waiting: RunWaiting) -> None:
+    """Whoever decided or asked while this worker was still on its way to wait found no waiting run to queue."""
+    if waiting.on != "decision":
+        return
+    answer = gates.current().answer(waiting.action)
+    if not isinstance(answer, gates.Waiting):
+        run.move(State.QUEUED, RunQueued(reason="decision"))
+    elif gates.current().questions(answer.action_id):
+        run.move(State.QUEUED, RunQueued(reason="answer"))
 
 
 def _park(held: Claim, outcome: Parked) -> str:

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runs.engine.answering import Answers
 from runs.engine.channel import APPROVAL, Channel, Kept, Record
 from runs.errors import UnknownWorkflow
 
-__all__ = ["APPROVAL", "Channel", "Intake", "Kept", "Record", "Workflow", "load", "named", "workflow"]
+__all__ = ["APPROVAL", "Answers", "Channel", "Intake", "Kept", "Record", "Workflow", "load", "named", "workflow"]
 
 
 @dataclass(frozen=True)

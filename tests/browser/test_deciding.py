@@ -163,6 +163,26 @@ def test_sam_rejects_and_must_say_why(page, waiting):
     assert waiting.sent() == 0
 
 
+def test_riley_asks_and_the_answer_comes_by_itself(page, new_context, waiting):
+    open_live(page, waiting, "Riley")
+    sam = open_live(new_context().new_page(), waiting, "Sam")
+    page.keyboard.press("q")
+    question = page.get_by_label("Your question")
+    expect(question).to_be_focused()
+    question.fill("Which payments are on INV-20931?")
+    page.get_by_role("button", name="Ask", exact=False).click()
+    expect(page.get_by_text("You asked")).to_be_visible()
+    expect(page.get_by_text("support-triage answered")).to_be_visible()
+    expect(sam.get_by_text("Riley Park asked")).to_be_visible()
+    expect(sam.locator(".msg[data-kind=agent]").get_by_text("INV-20931").first).to_be_visible()
+    expect(page.get_by_label("Your question")).to_have_value("")
+    assert waiting.state == "waiting", "an answer changes nothing"
+    page.get_by_role("button", name="Approve exactly this").click()
+    page.get_by_role("button", name="Approve and send").click()
+    expect(page.get_by_text("You approved exactly this.")).to_be_visible()
+    waiting.run.wait_for("succeeded", within=SECONDS)
+
+
 def test_riley_edits_and_sam_approves_what_riley_wrote(new_context, waiting):
     before = len(mailbox(waiting.server))
     riley, sam = (open_live(new_context().new_page(), waiting, name) for name in ("Riley", "Sam"))
@@ -185,8 +205,9 @@ def test_riley_edits_and_sam_approves_what_riley_wrote(new_context, waiting):
     expect(sam.get_by_text("You approved exactly this.")).to_be_visible()
     expect(riley.get_by_text("Sam Okafor approved this.")).to_be_visible()
     waiting.run.wait_for("succeeded", within=SECONDS)
+    (message,) = waiting.run.messages()
+    assert "I am sorry for the trouble." in message.get_body().get_content()
     assert len(mailbox(waiting.server)) == before + 1
-    assert "I am sorry for the trouble." in mailbox(waiting.server)[-1].get_body().get_content()
     assert waiting.decisions() == [], "nobody decided on what the agent wrote"
 
 
