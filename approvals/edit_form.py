@@ -4,13 +4,14 @@ Each argument is one field. What is typed becomes a JSON value again by the fiel
 field's name, and stands in the form as it was typed.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import orjson
 
-from approvals import cards
+from approvals import canonical, cards
 from runs.engine.tools import Tool
 
 Kind = Literal["line", "text", "lines", "number", "yesno", "choice", "json"]
@@ -85,17 +86,22 @@ def _kind(schema: Mapping[str, Any], value: Any) -> Kind:
 
 def _as_text(kind: Kind, value: Any) -> str:
     if kind in ("line", "text", "choice"):
-        return str(value).replace("\r\n", "\n")
+        return str(value)
     if kind == "lines":
         return "\n".join(value)
     return cards.pretty(value) if kind == "json" else orjson.dumps(value).decode()
 
 
+def _as_a_browser(text: str) -> str:
+    """What a form makes of a text that nobody touched: its line ends become one kind, and what can’t be in a page is replaced."""
+    return re.sub(r"\r\n|\r", "\n", text).replace("\0", "\ufffd")
+
+
 def _typed(field: Field, posted: Mapping[str, str]) -> Field:
     if field.fixed:
         return field
-    text = posted.get(field.input_name, "false" if field.kind == "yesno" else field.text).replace("\r\n", "\n")
-    now = replace(field, text=text, changed=text != field.text)
+    text = _as_a_browser(posted.get(field.input_name, "false" if field.kind == "yesno" else field.text))
+    now = replace(field, text=text, changed=text != _as_a_browser(field.text))
     try:
         _value(now)
     except ValueError:
@@ -120,7 +126,7 @@ def _value(field: Field) -> Any:
         case "number":
             return _number(field.text)
         case _:
-            return orjson.loads(field.text.strip() or "null")
+            return canonical.parse_json(field.text.strip() or "null")
 
 
 def _one_of(field: Field) -> str:
@@ -130,7 +136,7 @@ def _one_of(field: Field) -> str:
 
 
 def _number(text: str) -> int | float:
-    value = orjson.loads(text.strip() or "null")
+    value = canonical.parse_json(text.strip() or "null")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(text)
     return value

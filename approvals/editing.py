@@ -38,32 +38,32 @@ class Edited:
 
 
 def form(action: ProposedAction) -> tuple[edit_form.Field, ...]:
-    """A field for each argument, as it was proposed."""
-    return edit_form.fields(TOOLS[action.tool], exact.read(action).arguments)
+    """A field for each argument, as proposed. EditRefused if its tool is not here any more, Unreadable if its bytes are not its own."""
+    return edit_form.fields(_tool(action), exact.whole(action).arguments)
 
 
 def version(action: ProposedAction, arguments: Mapping[str, Any]) -> Version:
     """The exact action with these arguments. EditRefused if they do not fit the tool; NothingChanged if they are the same."""
-    proposal = _proposal(action, arguments)
-    what = exact.build(proposal)
-    digest = canonical.digest(what)
-    if digest == action.digest:
+    wanted = _version(_proposal(action, arguments))
+    if wanted.digest == action.digest:
         raise NothingChanged
-    return Version(what, digest)
+    return wanted
 
 
 def edit(action: ProposedAction, *, by: Actor, arguments: Mapping[str, Any], digest: str) -> Edited:
     """Put these arguments up for decision instead of the ones with this digest."""
     proposal = _proposal(action, arguments)
-    found = looking.look(proposal.tool, proposal.arguments, run_id=action.run_id, step=proposal.step)
+    wanted = _version(proposal)
+    if first := _same_again(action, wanted.digest, by):
+        return Edited(first, again=True)
+    decisions.check_open(action, by, digest)  # before the outside is asked; what counts is the same under the lock
+    proposal = replace(proposal, looked=looking.look(proposal.tool, proposal.arguments, run_id=action.run_id, step=proposal.step))
     with log.holding(action.run_id) as run:
         action = decisions.locked(action.pk)
-        proposal = replace(_proposal(action, arguments), looked=found)
-        what = exact.build(proposal)
-        if first := _same_again(action, canonical.digest(what), by):
+        if first := _same_again(action, wanted.digest, by):
             return Edited(first, again=True)
         decisions.check_open(action, by, digest)
-        newer = _put_up(run, action, by, proposal, what)
+        newer = _put_up(run, action, by, proposal, wanted)
         seq = run.append(ActionSuperseded(action=action.pk, by=newer.pk), actor=log.ENGINE, caused_by=newer.proposed_seq)
         decisions.supersede(run, action, newer, seq=seq)
     return Edited(newer, again=False)
@@ -75,13 +75,25 @@ def may_edit(action: ProposedAction) -> bool:
     return tool is not None and tool.schema_version == action.tool_schema
 
 
-def _proposal(action: ProposedAction, arguments: Mapping[str, Any]) -> Proposal:
-    """What the agent proposed, with these arguments. What the tool itself fills in stays as it is."""
+def _tool(action: ProposedAction) -> Tool:
     if not may_edit(action):
         raise EditRefused("Its tool is not loaded here in the version that was proposed.")
-    before = gate.proposed(action.pk)
-    kept = {name: before.arguments[name] for name in before.tool.fixed if name in before.arguments}
-    return replace(before, arguments=_checked(before.tool, dict(arguments) | kept, before.nonce))
+    return TOOLS[action.tool]
+
+
+def _proposal(action: ProposedAction, arguments: Mapping[str, Any]) -> Proposal:
+    """What the agent proposed, with these arguments. What the tool itself fills in stays as it is."""
+    tool, what = _tool(action), exact.whole(action)
+    kept = {name: what.arguments[name] for name in tool.fixed if name in what.arguments}
+    return replace(gate.proposed(action.pk), arguments=_checked(tool, dict(arguments) | kept, what.nonce))
+
+
+def _version(proposal: Proposal) -> Version:
+    try:
+        what = exact.build(proposal)
+        return Version(what, canonical.digest(what))
+    except canonical.NotCanonical as error:
+        raise EditRefused(str(error)) from error
 
 
 def _checked(tool: Tool, arguments: dict[str, Any], nonce: str) -> dict[str, Any]:
@@ -94,8 +106,8 @@ def _checked(tool: Tool, arguments: dict[str, Any], nonce: str) -> dict[str, Any
     return checked
 
 
-def _put_up(run: Held, action: ProposedAction, by: Actor, proposal: Proposal, what: CanonicalAction) -> ProposedAction:
-    tool, digest = proposal.tool, canonical.digest(what)
+def _put_up(run: Held, action: ProposedAction, by: Actor, proposal: Proposal, wanted: Version) -> ProposedAction:
+    tool, digest = proposal.tool, wanted.digest
     if digest == action.digest:
         raise NothingChanged
     if earlier := ProposedAction.objects.filter(run_id=run.row.pk, digest=digest).first():
@@ -106,7 +118,7 @@ def _put_up(run: Held, action: ProposedAction, by: Actor, proposal: Proposal, wh
     judgement = policy.judge(rule, gate.taint_of(run.row, tool)) if rule else None
     if rule is None or judgement is None or judgement.outcome == "never":
         raise EditRefused("Its policy does not allow this tool any more.")
-    return gate.put_up(run, proposal, what, digest, rule, judgement, editor=by)
+    return gate.put_up(run, proposal, wanted.what, digest, rule, judgement, editor=by)
 
 
 def _same_again(action: ProposedAction, digest: str, by: Actor) -> ProposedAction | None:

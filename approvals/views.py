@@ -22,14 +22,12 @@ from approvals import asking, changes, decisions, edit_form, editing, exact, inb
 from approvals.course import Mode, Typed, course
 from approvals.decisions import No
 from approvals.errors import (
-    ActionClosed,
     AlreadyClaimed,
     AlreadyDecided,
     DigestChanged,
     EditRefused,
     NothingChanged,
     ReasonNeeded,
-    SelfApproval,
     Unreadable,
     WarningNotTicked,
 )
@@ -112,9 +110,12 @@ def edit(request: HttpRequest, action_id: UUID) -> HttpResponse:
     if request.method != "POST" and (action.state != "waiting" or not editing.may_edit(action)):
         return HttpResponseRedirect(reverse("approvals:action", args=(action.pk,)), status=303)
     try:
-        return _edited(request, action) if request.method == "POST" else _editing(request, action, editing.form(action))
+        fields = editing.form(action)
+        return _edited(request, action, fields) if request.method == "POST" else _editing(request, action, fields)
     except DigestChanged as error:
         return _changed(request, action, request.POST.get("digest", ""), Typed("edit"), error)
+    except Refusal as error:
+        return _refused(request, action, Typed("rest", refusal=error), error.status, said=Typed("edit"))
 
 
 @never_cache
@@ -216,10 +217,10 @@ def _after(request: HttpRequest, action_id: UUID) -> HttpResponse:
     return response
 
 
-def _edited(request: HttpRequest, action: ProposedAction) -> HttpResponse:
+def _edited(request: HttpRequest, action: ProposedAction, fields: tuple[edit_form.Field, ...]) -> HttpResponse:
     """Look at what was typed; put it up if that is what was looked at before."""
     digest, checked = request.POST.get("digest", ""), request.POST.get("checked", "")
-    typed, arguments = edit_form.read(editing.form(action), request.POST.dict())
+    typed, arguments = edit_form.read(fields, request.POST.dict())
     if any(field.error for field in typed):
         return _editing(request, action, typed, error="Nothing was changed yet. Mend the fields that are marked.", status=422)
     try:
@@ -229,8 +230,7 @@ def _edited(request: HttpRequest, action: ProposedAction) -> HttpResponse:
             return _put_up(request, action, made.action)
     except (EditRefused, NothingChanged) as error:
         return _editing(request, action, typed, error=f"{error} {error.what_next}", status=error.status)
-    except (AlreadyDecided, ActionClosed, SelfApproval) as error:
-        return _refused(request, action, Typed("rest", refusal=error), error.status, said=Typed("edit"))
+    decisions.check_open(action, request.actor, digest)
     late = "You changed it since you looked at it. This is what it would be now." if checked else ""
     return _editing(request, action, typed, wanted=wanted, error=late)
 

@@ -6,7 +6,7 @@ import pytest
 
 from access.rules import person
 from approvals import decisions, editing, exact, policy
-from approvals.errors import AlreadyDecided, DigestChanged, EditRefused, NothingChanged, SelfApproval
+from approvals.errors import AlreadyDecided, DigestChanged, EditRefused, NothingChanged, SelfApproval, Unreadable
 from approvals.models import Decision, Grant, ProposedAction
 from runs.models import Event, Run
 from tests.approvals.mailing import propose_change, propose_mail, rules, sent
@@ -201,6 +201,36 @@ def test_what_can_not_be_read_is_said_at_its_field_and_stays_typed(cast, riley):
     assert proposed.again().state == "waiting"
 
 
+@pytest.mark.parametrize("wrong", ['{"city": 1, "city": 2}', '{"n": 9007199254740993}', "[1,"])
+def test_json_that_would_not_be_what_was_typed_is_refused_at_its_field(cast, riley, wrong):
+    proposed = propose_change(cast)
+    refused = riley.post(proposed.url("edit"), typed(proposed, fields=wrong))
+    assert refused.status_code == 422 and "This is not JSON." in text(refused)
+    assert ProposedAction.objects.count() == 1
+
+
+def test_arguments_that_no_digest_can_name_are_refused(cast):
+    proposed = propose_change(cast)
+    with pytest.raises(EditRefused):
+        edited(proposed, person(cast.riley.pk), fields={"n": 2**60})
+
+
+def test_what_is_not_the_digests_own_is_not_edited(cast, riley, proposed):
+    ProposedAction.objects.filter(pk=proposed.action.pk).update(digest="0" * 64)
+    proposed.action.refresh_from_db()
+    with pytest.raises(Unreadable):
+        edited(proposed, person(cast.riley.pk), subject="Your refund")
+    assert "can’t be approved" in text(riley.post(proposed.url("edit"), {"digest": "0" * 64}, headers=HTMX))
+
+
+def test_a_tool_that_is_not_loaded_any_more_is_said(riley, proposed):
+    form = typed(proposed, subject="Your refund")
+    ProposedAction.objects.filter(pk=proposed.action.pk).update(tool_schema=9)
+    refused = riley.post(proposed.url("edit"), form)
+    assert refused.status_code == 422 and "not loaded here" in text(refused)
+    assert riley.get(proposed.url("edit")).status_code == 303
+
+
 def test_who_comes_too_late_is_told_what_stands(cast, riley, proposed):
     shown = riley.post(proposed.url("edit"), typed(proposed, subject="Your refund"))
     approve(proposed.action, cast.sam)
@@ -211,7 +241,7 @@ def test_who_comes_too_late_is_told_what_stands(cast, riley, proposed):
 
 
 def test_what_nobody_touched_stays_to_the_byte(cast, riley):
-    proposed = propose_mail(cast, body="One\r\ntwo\r\n\r\n three \n")
+    proposed = propose_mail(cast, body="One\r\ntwo\r\n\r\n three \n\rfour")
     shown = riley.post(proposed.url("edit"), typed(proposed, subject="Your refund"))
     riley.post(proposed.url("edit"), typed(proposed, subject="Your refund") | {"checked": checked(shown)})
-    assert exact.read(ProposedAction.objects.get(state="waiting")).arguments["body"] == "One\r\ntwo\r\n\r\n three \n"
+    assert exact.read(ProposedAction.objects.get(state="waiting")).arguments["body"] == "One\r\ntwo\r\n\r\n three \n\rfour"
