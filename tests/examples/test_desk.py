@@ -2,6 +2,7 @@
 
 import re
 import signal
+import smtplib
 import socket
 import subprocess
 import threading
@@ -169,6 +170,15 @@ def test_an_unknown_fault_names_the_known_ones(world):
     answer = world.http.post("/faults", json={"where": "moon", "fault": "drop_answer"})
     assert answer.status_code == 400
     assert "crm.note" in answer.json()["detail"]
+
+
+def test_a_ticket_is_answered_when_a_reply_to_it_reaches_who_wrote_it(world):
+    ticket = file(world).json()
+    for to, status in (("somebody@else.example", "open"), (ticket["sender"].upper(), "answered"), (ticket["sender"], "answered")):
+        reply = f"From: a@fernhill.example\r\nIn-Reply-To: {ticket['message_id']}\r\nMessage-ID: <{to}>\r\n\r\nHello\r\n"
+        with smtplib.SMTP(*world.smtp) as server:
+            server.sendmail("a@fernhill.example", [to], reply)
+        assert world.http.get(f"/tickets/{ticket['id']}").json()["status"] == status
 
 
 def test_what_was_answered_survives_a_kill(tmp_path):

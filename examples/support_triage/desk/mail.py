@@ -8,13 +8,13 @@ from typing import Any
 
 from examples.support_triage.mime import UnreadableMessage, decode_words, one_line, parse
 
-from . import ledger
+from . import ledger, tickets
 from .errors import Missing
 from .store import now
 
 
 def deliver(db: Connection, *, sender: str, recipients: list[str], raw: bytes) -> int:
-    """Keep one delivery with its envelope and note it in the ledger under its Message-ID. Returns its number."""
+    """Keep one delivery with its envelope, note it in the ledger, and move the ticket that it answers. Returns its number."""
     headers = _headers(raw)
     message_id = next(iter(re.findall(r"<[^<>\s]{1,998}>", headers.get("message-id", ""))), "")
     subject = one_line(decode_words(headers.get("subject", "")))[:500]
@@ -25,6 +25,7 @@ def deliver(db: Connection, *, sender: str, recipients: list[str], raw: bytes) -
     ).lastrowid
     assert number is not None
     ledger.delivered(db, message_id=message_id, number=number, digest=digest)
+    tickets.answered(db, message_ids=re.findall(r"<[^<>\s]{1,998}>", headers.get("in-reply-to", ""))[:20], recipients=recipients)
     return number
 
 

@@ -63,6 +63,15 @@ def set_status(db: Connection, ticket: str, *, status: str, version: int | None)
     return {**get(db, ticket), "previous_status": before["status"]}
 
 
+def answered(db: Connection, *, message_ids: list[str], recipients: list[str]) -> None:
+    """A message went out in reply to these: their tickets that are still open, of whom it reached, are answered."""
+    reached = {address.casefold() for address in recipients}
+    for message_id in message_ids:
+        for row in db.execute("SELECT number, sender FROM ticket WHERE message_id = ? AND status = 'open'", (message_id,)).fetchall():
+            if row["sender"].casefold() in reached:
+                set_status(db, f"ZN-{row['number']}", status="answered", version=None)
+
+
 _COLUMNS = "number, account, status, sender, sender_name, subject, message_id, sha256, length(raw) AS size, version, received_at"
 
 
