@@ -4,11 +4,14 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from email.errors import HeaderParseError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
+from email.utils import format_datetime
 from typing import Annotated, Any
+from uuid import UUID
 
 from pydantic import StringConstraints
 
@@ -155,7 +158,7 @@ def reply_subject(arguments: Arguments) -> str:
     prepare=complete_message,
     recipients=everyone,
     subject=reply_subject,
-    done=lambda a: f"E-mail to {', '.join(everyone(a))}",
+    done=lambda a: f"E-mail to {', '.join([*a['to'], *a['cc'], *a['bcc']])}",
     touches=lambda a: {"email": everyone(a)},
     # What was redeemed and never seen again is looked up by Message-ID. Absent means "may be sent again" only when no frozen worker
     # can still be sending: the last bytes leave before `deadline`, and the mail server holds an unfinished message for 3 s at most.
@@ -174,8 +177,8 @@ def send_email(
     sender: Mailbox = COMPANY,
     message_id: Line = "",
 ) -> dict[str, Any]:
-    """Send one message, exactly as it was approved."""
-    message = compose(to, subject, body, cc, in_reply_to, references, sender, message_id, call.attachments)
+    """Send one message, exactly as it was approved. Its Date is when it was approved: the time in the grant's id, the same at each try."""
+    message = compose(to, subject, body, cc, in_reply_to, references, sender, message_id, call.attachments, approved_at(call.key))
     host, _, port = os.environ.get("HANDRAIL_DESK_SMTP", "127.0.0.1:8025").rpartition(":")
     try:
         accepted = send_mail(
@@ -206,8 +209,9 @@ def compose(
     sender: str,
     message_id: str,
     files: Sequence[File],
+    date: datetime | None = None,
 ) -> EmailMessage:
-    """The message, the same bytes each time but for its Date: parts are separated by a boundary made of the Message-ID."""
+    """The message, the same bytes each time: parts are separated by a boundary made of the Message-ID, and its Date is given."""
     message = EmailMessage(policy=SMTP)
     message["From"], message["To"], message["Subject"], message["Message-ID"] = sender, ", ".join(to), subject, message_id
     if cc:
@@ -216,6 +220,8 @@ def compose(
         message["In-Reply-To"] = in_reply_to
     if references:
         message["References"] = " ".join(references)
+    if date:
+        message["Date"] = format_datetime(date)
     message.set_content(body, cte="base64")
     for file in files:
         maintype, _, subtype = file.media_type.partition("/")
@@ -223,6 +229,15 @@ def compose(
     if files:
         message.set_boundary(f"part-{message_id.strip('<>').partition('@')[0]}")
     return message
+
+
+def approved_at(key: str) -> datetime | None:
+    """When the grant of this id (a UUIDv7, whose first 48 bits are milliseconds) was made; None if the key is no such id."""
+    try:
+        grant = UUID(key)
+    except ValueError:
+        return None
+    return datetime.fromtimestamp((grant.int >> 80) // 1000, UTC) if grant.version == 7 else None
 
 
 @contextmanager

@@ -81,6 +81,7 @@ def what_arrived_is_what_was_approved(run: Triage) -> None:
     assert [address.addr_spec for address in received["To"].addresses] == stored["recipients"] == ["j.oeztuerk@kontor-nord.example"]
     assert str(received["From"]) == arguments["sender"]
     assert received["Subject"] == arguments["subject"]
+    assert received["Date"].datetime.tzinfo is not None
     assert received["In-Reply-To"] == arguments["in_reply_to"] == "<story-1@kontor-nord.example>"
     assert received.get_body().get_content() == arguments["body"]
     names = [attachment["name"] for attachment in stored["attachments"]]

@@ -1,12 +1,13 @@
 """The reply that leaves is the one that was approved, address by address and byte by byte."""
 
+from datetime import UTC, datetime
 from email import message_from_bytes, policy
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.support_triage.tools import complete_message, compose, everyone, mailbox, mailboxes, reply_subject
+from examples.support_triage.tools import approved_at, complete_message, compose, everyone, mailbox, mailboxes, reply_subject
 from runs.engine.tools import Declined, File
 
 
@@ -37,6 +38,13 @@ def test_the_same_action_makes_the_same_bytes():
         compose(a["to"], "s", a["body"], [], "", [], a["sender"], a["message_id"], [File("f", "text/csv", b"x")]).as_bytes() for _ in "12"
     ]
     assert made[0] == made[1]
+
+
+def test_a_message_is_dated_by_its_approval_the_same_at_each_try():
+    when = approved_at("01a228c5-5698-73c5-8bb4-1bf751482346")
+    message = compose(["a@b.example"], "s", "b\r\n", [], "", [], "c@d.example", "<n@d.example>", [], when)
+    assert message["Date"].datetime == when == datetime.fromtimestamp(0x01A228C55698 // 1000, UTC)
+    assert approved_at("RN-7Q4K-send") is None and approved_at("00000000-0000-5000-8000-000000000001") is None
 
 
 def test_a_name_from_outside_never_adds_an_address():
