@@ -34,6 +34,7 @@ COME_BACK = 1013  # close code: try again
 BROKEN = 1011
 GAP = 0.2  # seconds between two drawings of a page, whatever happens in between
 BAR_GAP = 1.0  # the same for its top bar
+LIST_GAP = 2.0  # seconds between two drawings of the list of runs
 STILL_HERE = "<!-- still here -->"
 CURSOR = re.compile(r"[0-9]{1,16}")
 
@@ -190,6 +191,43 @@ class RunPage(_Socket):
     async def recheck(self) -> Actor:
         self.actor = await super().recheck()
         return self.actor
+
+
+class RunsPage(_Socket):
+    """`ws/pages/runs`: the top bar's parts and, whenever something moved, a mark that makes the list of runs fetch itself again."""
+
+    capability = "runs.view"
+
+    async def speak(self) -> None:
+        actor = await self.recheck()
+        await self.send(await in_thread(bar.drawn)(actor) or STILL_HERE)
+        news: asyncio.Queue[frozenset[UUID] | Refusal] = asyncio.Queue()
+        hearing = [asyncio.create_task(self._hear(workspace_id, news)) for workspace_id in actor.workspaces(self.capability)]
+        try:
+            while True:
+                moved = await news.get()
+                if isinstance(moved, Refusal):
+                    raise moved
+                await self.send(presenting.RUNS_MOVED + await in_thread(bar.drawn)(actor) if moved else STILL_HERE)
+                await asyncio.sleep(LIST_GAP)
+        finally:
+            for task in hearing:
+                task.cancel()
+
+    async def _hear(self, workspace_id: UUID, news: asyncio.Queue[frozenset[UUID] | Refusal]) -> None:
+        try:
+            async for moved in follow_workspace(workspace_id, recheck=self.recheck, gap=LIST_GAP):
+                news.put_nowait(moved)
+        except Refusal as refusal:
+            news.put_nowait(refusal)
+
+    async def recheck(self) -> Actor:
+        return await in_thread(self._who)()
+
+    def _who(self) -> Actor:
+        actor = sockets.actor_of(self.scope)
+        rules.require(actor, self.capability)
+        return actor
 
 
 class RunStream(_Reader, AsyncHttpConsumer):

@@ -338,6 +338,11 @@ def push_head(run_id: UUID | str, actor: Actor, after: int) -> tuple[str, int]:
     return out_of_band("event-head", head), run.seq
 
 
+# fetches the list of runs as it is filtered; only on its first page, which has a place for it
+RUNS_MOVED = (
+    '<span id="runs-moved" hx-swap-oob="true" hx-get="/runs" hx-include="#runs-filter" hx-trigger="load" hx-target="#runs-results"'
+    ' hx-select="#runs-results" hx-swap="morph" hidden></span>'
+)
 # what a page's socket sends, by the `view` of its address
 PUSHES: Mapping[str, Callable[[UUID | str, Actor, int], tuple[str, int]]] = {"": push, "events": push_head}
 

@@ -104,6 +104,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
 STREAMS: list[tuple[str, str, str]] = [
     ("http", "api/v1/runs/(?P<run_id>[^/]+)/stream", THOSE_WHO_SEE),
     ("websocket", "ws/runs/(?P<run_id>[^/]+)", THOSE_WHO_SEE),
+    ("websocket", "ws/pages/runs", "in in ok ok ok ok ok ok ok ok ok in"),
     ("websocket", "ws/pages/runs/(?P<run_id>[^/]+)", THOSE_WHO_SEE),
     ("websocket", "ws/pages/inbox", "in in ok ok ok ok ok ok no no no in"),
     ("websocket", "ws/pages/actions/(?P<action_id>[^/]+)/outcome", THOSE_WHO_SEE_APPROVALS),

@@ -159,6 +159,18 @@ def test_the_raw_log_is_filtered_as_one_types(page: Page, server: Stack, agent: 
     expect(page).to_have_url(re.compile("type=plan"))
 
 
+def test_a_run_that_begins_and_ends_is_seen_so_in_the_list_by_itself(page: Page, server: Stack, agent: Agent) -> None:
+    signed_in(page, server, "Morgan").goto(f"{server.base_url}/runs")
+    expect(live(page).locator(".topbar [data-live-indicator]")).to_have_text("Live")
+    later = Agent(server)
+    later.notes(1)
+    row = page.locator("#runs-results tr", has_text=later.run["ref"])
+    expect(row).to_contain_text("Running")
+    later.end()
+    later.http.close()
+    expect(row).to_contain_text("Done")
+
+
 def test_runs_are_found_as_one_types_and_the_back_button_undoes_it(page: Page, server: Stack, agent: Agent) -> None:
     signed_in(page, server, "Morgan").goto(f"{server.base_url}/runs")
     rows = page.locator(".runs__tbl tbody tr")
