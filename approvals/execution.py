@@ -76,9 +76,9 @@ def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption
     if hashlib.sha256(stored).hexdigest() != grant.digest:
         run.append(BlockRaised(block=f"digest-{action.pk}", reason="digest_mismatch", action=action.pk), actor=log.ENGINE)
         return NotGranted("what would run is not what was approved")
-    if why := _not_loaded(action):
-        return NotGranted(why)
     fresh = grant.redeemed_at is None
+    if why := _not_loaded(action, fresh):
+        return NotGranted(why)
     if not _take(grant, token, worker, fresh):
         return NotGranted(_why_not(grant))
     if fresh:
@@ -185,12 +185,15 @@ def effects_done(run_id: UUID) -> int:
     return Grant.objects.filter(action__run_id=run_id, outcome="executed").exclude(action__effect="read").count()
 
 
-def _not_loaded(action: ProposedAction) -> str:
-    """Why the tool that is loaded here is not the one that was approved; empty if it is. Another schema may mean another thing."""
+def _not_loaded(action: ProposedAction, fresh: bool) -> str:
+    """Why the tool that is loaded here is not the one that was approved; empty if it is. Another schema may mean another thing.
+
+    What was redeemed already is not asked: it must be found out what became of it, and any version of the tool can look.
+    """
     tool = TOOLS.get(action.tool)
     if tool is None:
         return "its tool is not loaded here"
-    if not tool.takes(action.tool_schema):
+    if fresh and not tool.takes(action.tool_schema):
         return f"version {action.tool_schema} of its tool was approved, and version {tool.schema_version} is loaded here"
     return ""
 

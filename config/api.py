@@ -156,8 +156,11 @@ def _as_wrong(place: Place, why: str) -> dict[str, str]:
     return {"at": ".".join(map(str, place)), "why": why}
 
 
+TOLD = 100  # of what is wrong with one request
+
+
 def _invalid(wrong: list[dict[str, str]]) -> InvalidRequest:
-    return InvalidRequest("; ".join(f"{each['at']}: {each['why']}" for each in wrong[:5]), errors=wrong[:100])
+    return InvalidRequest("; ".join(f"{each['at']}: {each['why']}" for each in wrong[:5]), errors=wrong[:TOLD])
 
 
 class Orjson(BaseRenderer):
@@ -209,15 +212,16 @@ def refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
 @api.exception_handler(ValidationError)
 def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    return refused(request, _invalid([_as_wrong(_place(request, each), each["msg"]) for each in error.errors]))
+    body = _read_anyhow(request.body) if any(each["loc"][0] == "body" for each in error.errors) else None
+    return refused(request, _invalid([_as_wrong(_place(body, each), each["msg"]) for each in error.errors[:TOLD]]))
 
 
-def _place(request: HttpRequest, error: dict[str, Any]) -> Place:
+def _place(body: Any, error: dict[str, Any]) -> Place:
     """Where the sender finds what is wrong. Ninja's own place also has our parameter's name and the schema's alternatives in it."""
     source, *within = error["loc"]
     if source != "body":
         return (source, *within)
-    value, place = _read_anyhow(request.body), [source]
+    value, place = body, [source]
     for i, part in enumerate(within[1:], 2):
         if (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int) and part < len(value)):
             value = value[part]

@@ -167,7 +167,7 @@ class RunPage(_Socket):
         try:
             while await news.wait():
                 news.clear()
-                html = await in_thread(bar.drawn)(self.actor)
+                html = await self._bar(shown)
                 if html != shown:
                     shown = html
                     await self.send(html)
@@ -175,6 +175,14 @@ class RunPage(_Socket):
         finally:
             for task in hearing:
                 task.cancel()
+
+    async def _bar(self, shown: str) -> str:
+        """The bar as it is now; as it was if it could not be read, so that it is read again when something moves."""
+        try:
+            return await in_thread(bar.drawn)(self.actor)
+        except Exception:  # one look that fails must not end the looking
+            log.exception("the bar could not be read")
+            return shown
 
     async def _hear(self, workspace_id: UUID, news: asyncio.Event) -> None:
         async def known() -> Actor:

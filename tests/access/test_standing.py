@@ -70,6 +70,17 @@ def test_signing_in_changes_no_right(cast: Cast) -> None:
 
 
 def test_whoever_changes_many_at_once_says_so(cast: Cast) -> None:
-    before = version(cast.riley), version(cast.sam)
+    before = [version(each) for each in (cast.riley, cast.sam)]
     standing.raise_versions(User.objects.filter(memberships__role__name="reviewer"))
-    assert (version(cast.riley), version(cast.sam)) > before
+    assert [version(each) for each in (cast.riley, cast.sam)] == [number + 1 for number in before]
+
+
+def test_somebody_read_long_ago_brings_no_old_number_back(cast: Cast) -> None:
+    stale = User.objects.get(pk=cast.riley.pk)
+    standing.raise_versions(User.objects.filter(pk=cast.riley.pk))
+    held = version(cast.riley)
+    stale.name = "Riley P."
+    stale.save()
+    assert version(cast.riley) == held + 1
+    stale.refresh_from_db()
+    assert stale.access_version == held + 1

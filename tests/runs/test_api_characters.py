@@ -36,6 +36,8 @@ PLACES: list[tuple[str, Any, str]] = [
     ("actions/{action_id}/decisions", {"verdict": "approved", "digest": "0" * 64, "reason": NUL}, "body.reason"),
     ("actions/{action_id}/decisions", {"verdict": "approved", "digest": "0" * 64, "acks": [NUL]}, "body.acks.0"),
     ("actions/{action_id}/decisions", {"verdict": "approved", "digest": "0" * 64, "seen": {"opened": [NUL]}}, "body.seen.opened.0"),
+    ("actions/{action_id}/edits", {"digest": "0" * 64, "arguments": {"to": [NUL]}}, "body.arguments.to.0"),
+    ("actions/{action_id}/questions", {"digest": "0" * 64, "question": HALF}, "body.question"),
     ("actions/{action_id}/resolution", {"outcome": "happened", "reference": NUL}, "body.reference"),
 ]
 
@@ -117,3 +119,10 @@ def test_a_page_at_an_address_with_a_nul_is_not_there(cast, client) -> None:
 )
 def test_what_is_wrong_is_named_as_the_sender_wrote_it(agent, run, path, body, at) -> None:
     names(agent.post(f"/api/v1/{path.replace('{run_id}', run)}", body, content_type="application/json"), at)
+
+
+def test_a_body_with_very_much_that_is_wrong_is_told_a_part_of_it(agent) -> None:
+    body = START | {f"k{i}": 1 for i in range(20_000)}
+    answer = agent.post("/api/v1/runs", body, content_type="application/json")
+    assert answer.status_code == 422
+    assert len(answer.json()["errors"]) == 100
