@@ -124,4 +124,4 @@ def running(action: CanonicalAction) -> Line:
     at = f" at {action.target}" if action.target else ""
     if action.executor == "agent":
         return Line("/executor", "Run", f"By the agent{at}; Handrail cannot see the call.", ("/target",))
-    return Line("/executor", "Run", f"As soon as approved, once, by Handrail{at}.", ("/target",))
+    return Line("/executor", "Run", f"If approved, at once and only once, by Handrail{at}.", ("/target",))
