@@ -1,0 +1,25 @@
+"""The guides name what is there."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+GUIDES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)
+def test_every_test_that_a_guide_names_is_there(guide: Path) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", guide.read_text())
+    assert [f"{file}::{name}" for file, name in named if name not in functions(ROOT / file)] == []
+
+
+def functions(file: Path) -> set[str]:
+    tree = ast.parse(file.read_text()) if file.exists() else ast.Module([], [])
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def test_the_guide_to_approvals_names_tests() -> None:
+    assert (ROOT / "docs/approvals.md").read_text().count("::test_") > 25
