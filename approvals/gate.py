@@ -26,6 +26,7 @@ from runs.models import Event, Run
 from runs.vocabulary import ActionDelivered, ActionProposed
 
 RISKS = {"read": 1, "write": 1, "send": 2}
+RISKS_BY_CARD = {"payment": 2, "sql": 2, "command": 2}
 
 
 class ApprovalGate:
@@ -237,7 +238,7 @@ def _same_before(run_id: UUID, what: CanonicalAction) -> list[ProposedAction]:
 
 def _risk(tool: Tool, warnings: Sequence[inspection.Warning]) -> int:
     grave = any(warning.severity in ("warn", "lock") for warning in warnings)
-    return min(RISKS[tool.effect] + grave, 3)
+    return min(max(RISKS[tool.effect], RISKS_BY_CARD.get(tool.card, 1)) + grave, 3)
 
 
 def _at_least_personal(label: str) -> str:

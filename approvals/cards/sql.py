@@ -18,7 +18,7 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
     name = next((each for each in STATEMENT if isinstance(left.get(each), str)), "")
     code = _code(setting, name, left.pop(name)) if name else None
     values = next((each for each in VALUES if isinstance(left.get(each), list | Mapping) and left[each]), "")
-    given = _values(setting, values, left.pop(values)) if values else []
+    given = _values(setting, values, left.pop(values), "$" if code and "$" in code.value else "?") if values else []
     options = [*given, *rest(setting, left)]
     return Card(
         kind="sql",
@@ -47,13 +47,13 @@ def _code(setting: Setting, name: str, text: str) -> Code:
     return Code(path, "The statement", name, text, lines, numbered=not setting.masked, warns=warns_at(setting, path))
 
 
-def _values(setting: Setting, name: str, given: list[Any] | Mapping[str, Any]) -> list[Field]:
+def _values(setting: Setting, name: str, given: list[Any] | Mapping[str, Any], mark: str) -> list[Field]:
     """Each value by the sign that stands for it in the statement. The first stands for the whole argument as well."""
     whole = pointer("arguments", name)
     places = list(given.items()) if isinstance(given, Mapping) else list(enumerate(given))
     fields = []
     for place, value in places:
-        path, sign = pointer("arguments", name, place), f":{place}" if isinstance(place, str) else f"${place + 1}"
+        path, sign = pointer("arguments", name, place), f":{place}" if isinstance(place, str) else f"{mark}{place + 1}"
         warns = warns_at(setting, path)
         if not fields:
             warns += tuple(warn for warn in field_of(setting, name, given).warns if warn.at == whole)

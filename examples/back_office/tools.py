@@ -124,9 +124,11 @@ def name_of(customer: str) -> str:
 def look_at_payment(call: Call, arguments: Arguments) -> Looked:
     with office(), store.reading() as db:
         found = store.payment(db, arguments["payment"])
+        _, record = store.customer(db, found["customer"])
     left = found["cents"] - found["back"]
-    facts = {"Paid": f"{euros(found['cents'])}, {found['invoice']}", "By": found["card"], "Given back before": euros(found["back"])}
-    return Looked(facts | {"Left to give back": euros(left)}, paid=f"{found['cents'] / 100:.2f}", left=f"{left / 100:.2f}")
+    facts = {"Paid by": f"{record['name']}, {found['card']}", "Paid": f"{euros(found['cents'])}, {found['invoice']}"}
+    facts |= {"Given back before": euros(found["back"]), "Left to give back": euros(left)}
+    return Looked(facts, paid=f"{found['cents'] / 100:.2f}", left=f"{left / 100:.2f}")
 
 
 def euros(cents: int) -> str:

@@ -1,0 +1,212 @@
+"""Each kind of action on its own card, wide and on a phone: every argument is there and counted, nothing sticks out, axe finds nothing.
+
+The requests of the back office are the cast. One of each kind is approved and is done outside, once.
+"""
+
+import gzip
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.acceptance.triage import Triage
+from tests.browser.test_deciding import as_uuid, sign_in
+from tests.browser.test_every_page import browsing, faults
+from tests.stack import ROOT, Stack
+from tests.waiting import until
+
+pytestmark = pytest.mark.long
+PATIENCE = 30_000  # milliseconds
+REQUESTS = ROOT / "examples" / "back_office" / "requests"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A request, the tool that it leads to, what its card shows, and the sum that its seal states."""
+
+    request: str
+    tool: str
+    seal: str
+    shows: tuple[str, ...]
+    counts: tuple[tuple[str, int], ...] = ()  # selectors, and how many of each there are
+
+
+KINDS = {
+    "record": Kind(
+        "change-of-address",
+        "update_customer",
+        "10 arguments: 7 shown, 3 folded, none hidden",
+        ("Only if still at version 57", "Hutnicza 12", "Nabrzeże 4", "No value", "7 fields stay as they are", "Halden Marine"),
+        ((".change tbody tr", 3), (".change del", 2), (".change ins", 3)),
+    ),
+    "payment": Kind(
+        "refund",
+        "refund_payment",
+        "10 arguments: 7 shown, 3 folded, none hidden",
+        ("€1,284.00", "PAY-88121", "FERNHILL REFUND INV-20931", "Left to give back", "Limit for one", "€0.00 of €5,000.00"),
+        ((".sums i.this", 24),),
+    ),
+    "sql": Kind(
+        "prices",
+        "run_sql",
+        "10 arguments: 7 shown, 3 folded, none hidden",
+        ("UPDATE stock", "price_cents < ?", "mounts", "3 of 8 rows", "Passed", "At most, rows"),
+        ((".code .ln", 4), (".facts > div", 4)),
+    ),
+    "http": Kind(
+        "note",
+        "call_desk",
+        "7 arguments: 5 shown, 2 folded, none hidden",
+        ("POST", "/accounts/00932/notes", "Content-Type", "application/json", "Call Marta", "Idempotency-Key"),
+        ((".req b:not(.tag)", 1),),
+    ),
+    "command": Kind(
+        "report",
+        "run_command",
+        "7 arguments: 4 shown, 3 folded, none hidden",
+        ("gzip", "--best", "stock-2026-11.csv", "No shell: each line is taken as it is"),
+        ((".code .ln", 5),),
+    ),
+    "generic": Kind(
+        "access",
+        "schedule_removal",
+        "9 arguments: 6 shown, 3 folded, none hidden",
+        ("Schedule access removal", "Rafael Costa", "Data warehouse", "Billing admin", "Tell the manager", "Yes", "Empty text"),
+        ((".fields .tag", 2),),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def patient() -> Iterator[None]:
+    expect.set_options(timeout=PATIENCE)
+    yield
+    expect.set_options(timeout=5_000)
+
+
+class Asked:
+    """A request of the back office whose action waits for a decision."""
+
+    def __init__(self, server: Stack, kind: Kind) -> None:
+        self.server = server
+        printed = server.manage("triage", str(REQUESTS / f"{kind.request}.eml"), "--workflow", "back-office", "--again")
+        self.run = Triage(server, printed.split()[0])
+        self.run.wait_for("waiting")
+        (self.action,) = self.run.actions(kind.tool)
+        self.url = f"{server.base_url}/actions/{as_uuid(self.action['id'])}"
+
+
+@pytest.fixture(scope="module")
+def asked(server: Stack) -> dict[str, Asked]:
+    return {name: Asked(server, kind) for name, kind in KINDS.items()}
+
+
+def unfold(page: Page) -> None:
+    for summary in page.locator("[data-card] details > summary").all():
+        summary.click()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
+@pytest.mark.parametrize("name", KINDS)
+def test_each_kind_of_action_has_a_card_that_shows_all_of_it(
+    browser: Browser, server: Stack, asked: dict[str, Asked], tmp_path: Path, name: str, width: int, theme: str
+):
+    kind = KINDS[name]
+    with browsing(browser, server, "Riley", width, theme) as (page, complaints):
+        page.goto(asked[name].url)
+        card = page.locator("[data-card]")
+        expect(card).to_have_attribute("data-kind", name)
+        expect(card.locator(".seal")).to_contain_text(kind.seal)
+        for text in kind.shows:
+            expect(card).to_contain_text(text)
+        for selector, count in kind.counts:
+            expect(card.locator(selector)).to_have_count(count)
+        page.screenshot(path=tmp_path / f"{name}-{width}.png")
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        unfold(page)
+        page.screenshot(path=tmp_path / f"{name}-{width}-open.png", full_page=True)
+        assert not complaints
+        assert faults(page) == []
+
+
+def test_who_may_not_decide_sees_each_card_redacted(browser: Browser, server: Stack, asked: dict[str, Asked]):
+    with browsing(browser, server, "Morgan", 1440, "light") as (page, complaints):
+        for name, each in asked.items():
+            page.goto(each.url)
+            expect(page.locator("[data-card]")).to_have_attribute("data-kind", name)
+            expect(page.locator(".seal").last).to_contain_text("drawn redacted")
+            assert not complaints
+            assert faults(page) == []
+            complaints.clear()  # what axe makes the page complain of is not the page’s
+
+
+def office(server: Stack, question: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(server.data / "back-office" / "office.sqlite3", timeout=20)) as db:
+        return db.execute(question).fetchall()
+
+
+def notes(server: Stack) -> list[Any]:
+    return httpx.get(f"{server.desk_url}/accounts/00932/notes", trust_env=False).json()["notes"]
+
+
+def packed(server: Stack) -> list[bytes]:
+    reports = server.data / "back-office" / "reports"
+    return [gzip.decompress(file.read_bytes()) for file in reports.glob("*.gz")]
+
+
+OUTSIDE: dict[str, Callable[[Stack], Any]] = {
+    "record": lambda server: office(server, "SELECT version, json_extract(record, '$.invoice_contact') FROM customer WHERE id = '00417'"),
+    "payment": lambda server: office(server, "SELECT payment, cents FROM refund"),
+    "sql": lambda server: office(server, "SELECT sku, price_cents FROM stock WHERE category = 'mounts' ORDER BY sku"),
+    "http": lambda server: [note["text"][:19] for note in notes(server)],
+    "command": lambda server: [text[:17] for text in packed(server)],
+    "generic": lambda server: office(server, "SELECT person, systems FROM removal"),
+}
+AFTER = {
+    "record": [(58, "Tomasz Zieliński")],
+    "payment": [("PAY-88121", 128400)],
+    "sql": [("M2-BLACK", 9345), ("M2-GREY", 9345), ("M4-WALL", 14500), ("M5-POLE", 10448)],
+    "http": ["Refund of PAY-88121"],
+    "command": [b"sku,name,quantity"],
+    "generic": [("Rafael Costa", "Data warehouse, Billing admin")],
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_approved_on_its_card_is_done_outside_once(
+    new_context: Callable[..., BrowserContext], server: Stack, asked: dict[str, Asked], name: str
+):
+    each = asked[name]
+    before = OUTSIDE[name](server)
+    assert before != AFTER[name]
+    page = sign_in(new_context(viewport={"width": 1440, "height": 900}).new_page(), server, "Riley")
+    page.goto(each.url)
+    page.get_by_role("button", name="Approve exactly this").click()
+    assert OUTSIDE[name](server) == before, "arming does nothing"
+    page.get_by_role("button", name="Approve and").click()
+    expect(page.get_by_text("You approved exactly this.")).to_be_visible()
+    each.run.wait_for("succeeded", within=PATIENCE / 1000)
+    assert until(lambda: OUTSIDE[name](server) == AFTER[name], within=5, what=f"{name} to be done outside")
+    assert each.run.grant(each.action)["outcome"] == "executed"
+    expect(page.get_by_text("what ran is what was approved.")).to_be_visible()
+
+
+def test_an_amount_that_was_edited_beyond_its_limit_can_not_be_approved(
+    new_context: Callable[..., BrowserContext], server: Stack, tmp_path: Path
+):
+    # the payment was given back by now, so whoever asks again finds Approve locked, with the reason beside the amount
+    again = Asked(server, KINDS["payment"])
+    page = sign_in(new_context(viewport={"width": 1440, "height": 900}).new_page(), server, "Sam")
+    page.goto(again.url)
+    expect(page.locator("[data-card]")).to_contain_text("This is more than is left to pay back.")
+    expect(page.locator("[data-card]")).to_contain_text("1 earlier, to the same account")
+    expect(page.get_by_role("button", name="Approve exactly this")).to_have_count(0)
+    page.screenshot(path=tmp_path / "payment-locked.png")
+    assert faults(page) == []
+    assert office(server, "SELECT count(*) FROM refund") == [(1,)]
