@@ -9,7 +9,7 @@ import orjson
 
 from access.models import Workspace
 from access.rules import Actor
-from approvals import asking, canonical, contacts, decisions, exact, execution, grants, history, inspection, looked, policy
+from approvals import asking, canonical, contacts, decisions, exact, execution, grants, history, inspection, limits, looked, policy
 from approvals.canonical import CanonicalAction
 from approvals.models import Decision, Grant, Policy, ProposedAction
 from approvals.policy import Judgement, Taint
@@ -141,6 +141,8 @@ def put_up(
     editor: Actor | None = None,
 ) -> ProposedAction:
     """Keep the exact action and say so in the log; an automatic rule grants it at once, unless a person edited it."""
+    if judgement.outcome == "automatic":
+        limits.hold(held.row.workspace_id, proposal.tool)  # first: what is granted at once is counted with all that is granted by now
     action = _kept(held, proposal, what, digest, rule)
     action.editor_id = editor.user_id if editor else None
     automatic = judgement.outcome == "automatic" and not action.locked and editor is None

@@ -32,7 +32,7 @@ class _Payment:
 
 @dataclass(frozen=True)
 class History:
-    """`earlier`: to the same account, the newest first. `today`: what the tool moved, or may still, since midnight, by currency."""
+    """`earlier`: to the same account, the newest first. `today`: what was granted or moved since midnight, or may still be, by currency."""
 
     earlier: tuple[Paid, ...]
     today: dict[str, Decimal]
@@ -48,23 +48,24 @@ def of(workspace_id: UUID, what: CanonicalAction, *, but: UUID | None = None) ->
     account, midnight = _hash(what.tool, payment.account_of(what)), clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
     earlier: list[Paid] = []
     today: dict[str, Decimal] = {}
-    for canonical_id, granted_at, executed_at, run_id, ref in rows:
+    for canonical_id, granted_at, redeemed_at, executed_at, run_id, ref in rows:
         paid = _known.get(canonical_id)
         if paid is None:
             continue
-        if granted_at >= midnight:
+        if granted_at >= midnight or redeemed_at is None or redeemed_at >= midnight:
             today[paid.currency] = today.get(paid.currency, Decimal()) + paid.amount
         if executed_at and paid.account == account and payment.account_of(what):
             earlier.append(Paid(executed_at, money.spell(paid.amount, paid.currency), run_id, ref))
     return History(tuple(earlier[:SHOWN]), today)
 
 
-def _rows(workspace_id: UUID, tool: str, but: UUID | None) -> list[tuple[UUID, datetime, datetime | None, UUID, str]]:
+def _rows(workspace_id: UUID, tool: str, but: UUID | None) -> list[tuple[UUID, datetime, datetime | None, datetime | None, UUID, str]]:
     """Grants that paid, or still may: one that is void, lapsed or came to nothing moves no money."""
     lives = Q(outcome="executed") | Q(outcome="unknown") | Q(redeemed_at__isnull=False, outcome="none")
     lives |= Q(redeemed_at=None, voided_at=None, expires_at__gt=clock.now())
     rows = Grant.objects.filter(lives, action__workspace=workspace_id, action__tool=tool).exclude(action=but).order_by("-granted_at")
-    return list(rows.values_list("action__canonical", "granted_at", "executed_at", "action__run_id", "action__run__ref")[:LOOKED_AT])
+    fields = ("action__canonical", "granted_at", "redeemed_at", "executed_at", "action__run_id", "action__run__ref")
+    return list(rows.values_list(*fields)[:LOOKED_AT])
 
 
 def _learn(ids: Iterable[UUID]) -> None:
