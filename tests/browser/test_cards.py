@@ -197,16 +197,18 @@ def test_what_is_approved_on_its_card_is_done_outside_once(
     expect(page.get_by_text("what ran is what was approved.")).to_be_visible()
 
 
-def test_an_amount_that_was_edited_beyond_its_limit_can_not_be_approved(
-    new_context: Callable[..., BrowserContext], server: Stack, tmp_path: Path
-):
+def test_a_refund_beyond_what_is_left_can_not_be_approved(new_context: Callable[..., BrowserContext], server: Stack, tmp_path: Path):
     # the payment was given back by now, so whoever asks again finds Approve locked, with the reason beside the amount
     again = Asked(server, KINDS["payment"])
     page = sign_in(new_context(viewport={"width": 1440, "height": 900}).new_page(), server, "Sam")
     page.goto(again.url)
     expect(page.locator("[data-card]")).to_contain_text("This is more than is left to pay back.")
     expect(page.locator("[data-card]")).to_contain_text("1 earlier, to the same account")
-    expect(page.get_by_role("button", name="Approve exactly this")).to_have_count(0)
+    approve = page.get_by_role("button", name="Approve exactly this")
+    expect(approve).to_have_attribute("aria-disabled", "true")
+    expect(page.locator("form.decide")).to_contain_text("Approve is locked: This is more than is left to pay back.")
+    approve.click(force=True)
+    expect(page.get_by_role("button", name="Approve and run")).to_have_count(0)
     page.screenshot(path=tmp_path / "payment-locked.png")
     assert faults(page) == []
     assert office(server, "SELECT count(*) FROM refund") == [(1,)]
