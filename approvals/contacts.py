@@ -31,13 +31,13 @@ def written_to(workspace_id: UUID, addresses: Iterable[str]) -> dict[str, int]:
     wanted = {bare(each): _hash(bare(each)) for each in addresses if bare(each)}
     if not wanted:
         return {}
-    messages = [_known[pk] for pk in _sent(workspace_id)]
+    messages = _sent(workspace_id)
     return {address: sum(key in message.addresses for message in messages) for address, key in wanted.items()}
 
 
 def domains(workspace_id: UUID) -> frozenset[str]:
     """The hosts of everybody whom the newest messages went to. Two queries at most."""
-    return frozenset().union(*(_known[pk].domains for pk in _sent(workspace_id)))
+    return frozenset().union(*(message.domains for message in _sent(workspace_id)))
 
 
 def bare(text: str) -> str:
@@ -45,16 +45,17 @@ def bare(text: str) -> str:
     return parseaddr(text)[1].lower()
 
 
-def _sent(workspace_id: UUID) -> list[UUID]:
+def _sent(workspace_id: UUID) -> list[_Message]:
+    """The newest messages. Another thread may empty the memory at any moment, so what is needed now is taken out first."""
     rows = Grant.objects.filter(action__workspace=workspace_id, action__effect="send", outcome="executed").order_by("-executed_at")
-    found = list(rows.values_list("action__canonical", flat=True)[:LOOKED_AT])
-    missing = [pk for pk in found if pk not in _known]
-    for payload in Payload.objects.select_related("key").filter(pk__in=missing):
-        _known[payload.pk] = _recipients(payload)
+    found, remembered = list(rows.values_list("action__canonical", flat=True)[:LOOKED_AT]), _known.copy()
+    missing = [pk for pk in found if pk not in remembered]
+    read = {kept.pk: _recipients(kept) for kept in Payload.objects.select_related("key").filter(pk__in=missing)}
     if len(_known) > 20 * LOOKED_AT:
         _known.clear()
-        return _sent(workspace_id)
-    return [pk for pk in found if pk in _known]
+    _known.update(read)
+    everything = remembered | read
+    return [everything[pk] for pk in found if pk in everything]
 
 
 def _recipients(payload: Payload) -> _Message:

@@ -1,6 +1,6 @@
 """What a payment tool paid before, and to whom: only what Handrail itself executed counts. In memory are hashes of accounts and amounts."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -17,8 +17,9 @@ from artifacts import vault
 from artifacts.models import Payload
 from config import clock
 
-LOOKED_AT = 500  # the newest payments of a tool; older ones do not count
+LOOKED_AT = 500  # the newest payments of a tool, among which those to the same account are looked for; the day counts all of its own
 SHOWN = 20
+KEPT = 50_000  # payments in memory
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,14 @@ _known: dict[UUID, _Payment | None] = {}
 
 
 def of(workspace_id: UUID, what: CanonicalAction, *, but: UUID | None = None) -> History:
-    """What this action's tool paid before it. `but`: the action itself, if it was put up already. Two queries at most."""
-    rows = _rows(workspace_id, what.tool, but)
-    _learn(row[0] for row in rows)
+    """What this action's tool paid before it. `but`: the action itself, if it was put up already. Two queries for 500 payments."""
     account, midnight = _hash(what.tool, payment.account_of(what)), clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    rows = _rows(workspace_id, what.tool, but, midnight)
+    known = _learn([row[0] for row in rows])
     earlier: list[Paid] = []
     today: dict[str, Decimal] = {}
     for canonical_id, granted_at, redeemed_at, executed_at, run_id, ref in rows:
-        paid = _known.get(canonical_id)
+        paid = known.get(canonical_id)
         if paid is None:
             continue
         if granted_at >= midnight or redeemed_at is None or redeemed_at >= midnight:
@@ -59,21 +60,32 @@ def of(workspace_id: UUID, what: CanonicalAction, *, but: UUID | None = None) ->
     return History(tuple(earlier[:SHOWN]), today)
 
 
-def _rows(workspace_id: UUID, tool: str, but: UUID | None) -> list[tuple[UUID, datetime, datetime | None, datetime | None, UUID, str]]:
-    """Grants that paid, or still may: one that is void, lapsed or came to nothing moves no money."""
+_Row = tuple[UUID, datetime, datetime | None, datetime | None, UUID, str]
+
+
+def _rows(workspace_id: UUID, tool: str, but: UUID | None, midnight: datetime) -> list[_Row]:
+    """Grants that paid, or still may: one that is void, lapsed or came to nothing moves no money. All of the day, and the newest."""
     lives = Q(outcome="executed") | Q(outcome="unknown") | Q(redeemed_at__isnull=False, outcome="none")
     lives |= Q(redeemed_at=None, voided_at=None, expires_at__gt=clock.now())
-    rows = Grant.objects.filter(lives, action__workspace=workspace_id, action__tool=tool).exclude(action=but).order_by("-granted_at")
+    of_the_day = Q(granted_at__gte=midnight) | Q(redeemed_at=None) | Q(redeemed_at__gte=midnight)
+    live = Grant.objects.filter(lives, action__workspace=workspace_id, action__tool=tool).exclude(action=but).order_by("-granted_at")
+    rows = live.filter(of_the_day | Q(pk__in=live.values("pk")[:LOOKED_AT]))
     fields = ("action__canonical", "granted_at", "redeemed_at", "executed_at", "action__run_id", "action__run__ref")
-    return list(rows.values_list(*fields)[:LOOKED_AT])
+    return list(rows.values_list(*fields))
 
 
-def _learn(ids: Iterable[UUID]) -> None:
-    if len(_known) > 20 * LOOKED_AT:
+def _learn(ids: Sequence[UUID]) -> dict[UUID, _Payment | None]:
+    """The payments behind these payloads. Another thread may empty the memory at any moment, so what is needed now is taken out first."""
+    remembered = _known.copy()
+    missing = [pk for pk in ids if pk not in remembered]
+    read = {}
+    for at in range(0, len(missing), LOOKED_AT):  # a database takes only so many values in one question
+        kept = Payload.objects.select_related("key").filter(pk__in=missing[at : at + LOOKED_AT])
+        read |= {each.pk: _read(each) for each in kept}
+    if len(_known) > KEPT:
         _known.clear()
-    missing = [pk for pk in ids if pk not in _known]
-    for kept in Payload.objects.select_related("key").filter(pk__in=missing) if missing else ():
-        _known[kept.pk] = _read(kept)
+    _known.update(read)
+    return remembered | read
 
 
 def _read(kept: Payload) -> _Payment | None:

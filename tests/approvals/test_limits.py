@@ -1,13 +1,14 @@
 """What goes beyond a tool's limit is not granted: not at once from many runs, not a day later, and not by a rule."""
 
 from datetime import timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import pytest
 
 from access.rules import person
-from approvals import decisions, policy
+from approvals import decisions, exact, history, policy
 from approvals.errors import ApproveLocked
 from approvals.models import Decision, Grant, ProposedAction
 from runs import starting
@@ -92,3 +93,30 @@ def test_what_was_paid_the_day_before_leaves_the_day_free(cast):
     since(timedelta(days=1), first.action)
     approve(second, cast.riley)
     assert second.again().state == "approved"
+
+
+def granted(cast: Any, *amounts: str) -> None:
+    for amount in amounts:
+        approve(propose(cast, amount), cast.riley)
+
+
+def test_the_day_counts_all_its_payments_however_many_there_are(cast, monkeypatch):
+    monkeypatch.setattr(history, "LOOKED_AT", 2)
+    granted(cast, "10.00", "20.00", "30.00", "40.00", "50.00")
+    last = propose(cast, "2900.00")
+    assert history.of(cast.workspace.pk, exact.read(last.action)).today == {"EUR": Decimal("150.00")}
+    assert "amount_over_day" in [warning["code"] for warning in last.action.warnings]
+
+
+def test_a_payment_counts_though_the_memory_is_emptied_meanwhile(cast, monkeypatch):
+    granted(cast, "10.00", "20.00", "30.00")
+    history._known.clear()
+    read = history._read
+
+    def read_while_another_thread_empties_it(kept):
+        history._known.clear()
+        return read(kept)
+
+    monkeypatch.setattr(history, "_read", read_while_another_thread_empties_it)
+    last = propose(cast, "1.00")
+    assert history.of(cast.workspace.pk, exact.read(last.action)).today == {"EUR": Decimal("60.00")}
