@@ -149,7 +149,7 @@ WORDS: Mapping[str, Words] = {
     "amount_over_day": Words("With this the tool would move more than it may in a day.", "Its limit for a day is {shown}."),
     "amount_over_left": Words("This is more than is left to pay back.", "The payment does not hold as much."),
     "amount_in_other_currency": Words("The limit of this tool is in another currency.", "It is in {shown}, so it can’t be held to it."),
-    "paid_before": Words("Paid to this account before.", "{count} time(s), by the same tool."),
+    "paid_before": Words("Paid to this account before.", "By the same tool: {count}."),
     "record_moved_on": Words("The record has changed since the agent read it.", "It was at version {shown} when this was proposed."),
     "before_is_not_so": Words(
         "The record does not hold this now.",
