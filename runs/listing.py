@@ -312,6 +312,9 @@ def _place(cursor: str) -> Place | None:
 # Rows ---------------------------------------------------------------------------------------------------------------------------------
 
 
+HEARD = ("effect.done", "effect.undone", "action.decided", "plan.set", "run.failed", "run.parked", "run.cancelled")
+
+
 @dataclass
 class Heard:
     """What the log of one run tells the list."""
@@ -322,6 +325,7 @@ class Heard:
     step: int = 0
     step_title: str = ""
     why: str = ""
+    rejected: bool = False
     titles: dict[str, str] = field(default_factory=dict)
 
 
@@ -363,6 +367,8 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
             return "An operator" + (f": {heard.why}" if heard.why else ""), True
         case State.CANCELLING:
             return "The outcome of what is under way", False
+        case State.SUCCEEDED if heard.rejected and not heard.done:
+            return "Nothing was done: a reviewer rejected it", False
     return heard.why, False
 
 
@@ -388,7 +394,7 @@ def _heard(runs: list[Run]) -> dict[UUID, Heard]:
     if not runs:
         return heard
     step = Q(type="step.started", seq__gt=F("run__seq") - RECENT_STEPS)
-    told = Q(type__in=("effect.done", "effect.undone", "plan.set", "run.failed", "run.parked", "run.cancelled"))
+    told = Q(type__in=HEARD)
     rows = Event.objects.filter(told | step, run_month__in={run.month for run in runs}, run_id__in=[run.pk for run in runs])
     for run_id, kind, body, payloads in rows.order_by("run_id", "seq").values_list("run_id", "type", "body", "payloads"):
         _hear(heard[run_id], kind, orjson.loads(body)["data"], payloads)
@@ -405,6 +411,8 @@ def _hear(heard: Heard, kind: str, data: Mapping[str, Any], payloads: dict[str, 
             heard.done += 1
         case "effect.undone":
             heard.undone += 1
+        case "action.decided":
+            heard.rejected = data["verdict"] == "rejected"
         case "plan.set":
             heard.steps, heard.titles = data["steps"], payloads
         case "step.started":

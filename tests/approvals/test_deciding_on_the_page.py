@@ -93,6 +93,12 @@ def test_a_rejection_with_a_reason_stands_and_is_shown(riley, proposed):
     assert "Attach the &lt;b&gt;statement&lt;/b&gt;." in page.content.decode()
 
 
+def test_the_list_of_runs_says_that_a_rejected_one_did_nothing(cast, riley, proposed):
+    post(riley, proposed, verdict="rejected", reason="Not like this.")
+    assert proposed.walk() == "succeeded"
+    assert "Nothing was done: a reviewer rejected it" in text(riley.get("/runs"))
+
+
 def test_who_comes_too_late_is_told_who_decided_and_keeps_what_was_typed(cast, riley, proposed):
     decisions.decide(proposed.action, reviewer=person(cast.sam.pk), verdict="approved", digest=proposed.action.digest)
     response = post(riley, proposed, "rejected", headers=HTMX, reason="I would change the amount.")
