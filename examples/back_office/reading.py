@@ -36,6 +36,14 @@ def read(job: str, text: str) -> dict[str, Any]:
     return found | _READERS[job](lines, text)
 
 
+def closest(question: str, text: str) -> str:
+    """The line of the text that shares the most words with the question; empty if none shares one of four letters or more."""
+    words = set(re.findall(r"\w{4,}", question[:2000].lower()))
+    shared = [(len(words & set(re.findall(r"\w{4,}", line.lower()))), line.strip()[:300]) for line in text.splitlines()]
+    count, line = max(shared, default=(0, ""), key=lambda pair: pair[0])
+    return line if count else ""
+
+
 def _first(pattern: str, text: str) -> str:
     match = re.search(pattern, text, re.IGNORECASE)
     return match[1] if match else ""

@@ -7,7 +7,7 @@ from email.errors import MessageError
 from typing import Any
 
 from examples.back_office import store
-from examples.back_office.reading import JOBS, job_of, read
+from examples.back_office.reading import JOBS, closest, job_of, read
 from examples.back_office.tools import (
     call_desk,
     desk_url,
@@ -21,7 +21,7 @@ from examples.back_office.tools import (
 )
 from runs.engine.models import script
 from runs.engine.tools import Tool
-from runs.engine.workflow import APPROVAL, Channel, Intake, workflow
+from runs.engine.workflow import APPROVAL, Answers, Channel, Intake, workflow
 from runs.errors import IntakeFailed
 
 RAISE = """UPDATE stock
@@ -61,6 +61,14 @@ def work_out(*, job: str, text: str, customer: Mapping[str, Any] | None) -> dict
     return {"asked": asked}
 
 
+@script("back-office-question", version="1", title="Answer a question")
+def answer_question(*, question: str, text: str, source: int) -> dict[str, Any]:
+    """The scripted model again: it gives the line of the request that shares most words with the question, and says where it stands."""
+    line = closest(question, text)
+    said = f"The request says: “{line}”" if line else "The request says nothing about that, and I know no more than it says."
+    return {"answer": said, "cites": [source] if line else []}
+
+
 @workflow(
     "back-office",
     version=1,
@@ -77,7 +85,8 @@ def back_office(run: Channel, request: str, job: str) -> None:
     kept = run.artifact(f"{request}.txt", text, label="personal", outside=True)
     customer = run.step(read_customer, read(job, text)["customer"]) if needs_customer else None
     asked = run.ask_model("back-office-job", job=job, text=text, customer=customer).asked
-    answer = run.propose(tool, reason=asked.reason, **arguments(asked))
+    answers = Answers("back-office-question", {"text": text, "source": kept.seq})
+    answer = run.propose(tool, reason=asked.reason, answers=answers, **arguments(asked))
     if not answer.approved:
         run.report("Not done", body=getattr(answer, "reason", "") or "It was not approved.", label="personal", cites=[answer, kept])
         return

@@ -15,7 +15,7 @@ from approvals.errors import ApproveLocked
 from approvals.models import ProposedAction
 from examples.back_office import store, tools
 from examples.back_office.reading import read
-from examples.back_office.workflow import WAYS, take_in
+from examples.back_office.workflow import WAYS, answer_question, take_in
 from runs import starting
 from runs.engine import executor
 from runs.engine.tools import Absent, Call, Declined, Found, Unsure
@@ -198,6 +198,15 @@ def test_what_is_rejected_is_not_done(cast):
         seen={},
     )
     assert proposed.walk() == "succeeded" and rows("SELECT 1 FROM refund") == []
+
+
+def test_a_question_is_answered_with_the_line_that_says_so_or_with_nothing():
+    text = request("refund").decode()
+    assert answer_question(question="What is the reason?", text=text, source=9) == {
+        "answer": "The request says: “Reason: Duplicate”",
+        "cites": [9],
+    }
+    assert answer_question(question="Is it raining?", text=text, source=9)["cites"] == []
 
 
 # the tools by themselves
