@@ -157,9 +157,13 @@ def _is_given(words: list[str], at: int) -> bool:
 
 
 def amounts(action: CanonicalAction, facts: Facts) -> Iterator[Warning]:
-    """Money beyond a limit, beyond what there is, or that can't be read. None of these can be approved."""
+    """Money beyond a limit, beyond what there is, or that can't be read. None of these can be approved. A limit holds on any card."""
     name = next((each for each in payment.AMOUNT if each in action.arguments), "")
-    if facts.kind != "payment" or not name:
+    if not name:
+        if facts.limit is not None or (facts.looked and facts.looked.left):
+            yield Warning("amount_not_read", LOCK, "")  # it could be any amount
+        return
+    if facts.kind != "payment" and facts.limit is None:
         return
     path, number = pointer("arguments", name), money.read(action.arguments[name])
     if number is None:

@@ -223,8 +223,8 @@ def _facts(held: Held, proposal: Proposal, what: CanonicalAction) -> inspection.
 
 
 def _paid(workspace_id: UUID, tool: Tool, what: CanonicalAction) -> dict[str, Any]:
-    """Of a payment: its limit, and what the tool paid before."""
-    if tool.card != "payment":
+    """Of a payment, or whatever else has a limit: this limit, and what the tool paid before."""
+    if tool.card != "payment" and tool.limit is None:
         return {}
     before = history.of(workspace_id, what)
     today = before.today.get(tool.limit.currency, Decimal()) if tool.limit else Decimal()

@@ -13,6 +13,8 @@ from approvals.errors import ApproveLocked
 from approvals.models import Decision, Grant, ProposedAction
 from runs import starting
 from runs.engine import executor
+from runs.engine.tools import Call, Limit, tool
+from runs.engine.workflow import Channel, workflow
 from runs.models import Run
 from tests.approvals.mailing import Proposed
 from tests.approvals.test_looking import paid, propose, refund
@@ -29,16 +31,14 @@ def automatic(cast: Any) -> None:
     policy.set_rule(cast.workspace.pk, refund.name, name="Small refunds", outcome="automatic", by=None)
 
 
-def started(cast: Any, amount: str) -> Run:
-    return starting.start(
-        agent=cast.agent,
-        owner=cast.agent.owner,
-        by=person(cast.agent.owner_id),
-        title="Refund RF-339",
-        workflow="test-refunding",
-        arguments={"account": "417", "amount": amount},
-        scope={"account": ["417"]},
-    )
+def started(cast: Any, amount: str = "", **more: Any) -> Run:
+    given: dict[str, Any] = {
+        "workflow": "test-refunding",
+        "arguments": {"account": "417", "amount": amount},
+        "scope": {"account": ["417"]},
+    }
+    by = person(cast.agent.owner_id)
+    return starting.start(agent=cast.agent, owner=cast.agent.owner, by=by, title="Refund RF-339", **given | more)
 
 
 def since(before: timedelta, action: ProposedAction) -> None:
@@ -120,3 +120,21 @@ def test_a_payment_counts_though_the_memory_is_emptied_meanwhile(cast, monkeypat
     monkeypatch.setattr(history, "_read", read_while_another_thread_empties_it)
     last = propose(cast, "1.00")
     assert history.of(cast.workspace.pk, exact.read(last.action)).today == {"EUR": Decimal("60.00")}
+
+
+@tool(effect="write", title="Book a voucher", limit=Limit("EUR", each="50"))
+def book_voucher(call: Call, amount: str, currency: str = "EUR") -> None:
+    paid.append(amount)
+
+
+@workflow("test-vouchers", version=1, title="Book a voucher")
+def vouchers(run: Channel, amount: str) -> None:
+    run.perform(run.propose(book_voucher, amount=amount))
+
+
+def test_a_limit_holds_whatever_card_the_tool_is_drawn_on(cast):
+    policy.set_rule(cast.workspace.pk, book_voucher.name, name="Vouchers", outcome="automatic", by=None)
+    run = started(cast, workflow="test-vouchers", arguments={"amount": "50.01"}, scope={})
+    assert executor.execute(run.pk) == "waiting"
+    with pytest.raises(ApproveLocked):
+        approve(Proposed(run, ProposedAction.objects.get(run=run)), cast.riley)
