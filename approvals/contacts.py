@@ -60,8 +60,8 @@ def _sent(workspace_id: UUID) -> list[_Message]:
 
 def _recipients(payload: Payload) -> _Message:
     try:
-        to = [bare(each) for each in canonical.parse(vault.open_bytes(payload)).recipients]
-    except (vault.Erased, canonical.NotCanonical):
+        to = [bare(each) for each in canonical.parse(vault.opened(payload) or b"").recipients]
+    except canonical.NotCanonical:
         to = []
     return _Message(frozenset(_hash(each) for each in to), frozenset(each.rpartition("@")[2] for each in to if "@" in each))
 

@@ -11,6 +11,7 @@ from access.models import Workspace
 from access.rules import Actor
 from approvals import asking, canonical, contacts, decisions, exact, execution, grants, history, inspection, limits, looked, policy
 from approvals.canonical import CanonicalAction
+from approvals.errors import Unreadable
 from approvals.models import Decision, Grant, Policy, ProposedAction
 from approvals.policy import Judgement, Taint
 from artifacts import vault
@@ -114,7 +115,7 @@ def proposed(action_id: UUID) -> Proposal:
     what = exact.read(action)
     payloads = {str(payload.pk): payload for payload in Payload.objects.select_related("key").filter(pk__in=action.attachments)}
     files = [Attached(a.name, a.media_type, payloads[pk]) for a, pk in zip(what.attachments, action.attachments, strict=True)]
-    reason = vault.open_bytes(action.reason).decode() if action.reason else ""
+    reason = (vault.opened(action.reason) or b"").decode() if action.reason else ""
     return Proposal(TOOLS[action.tool], what.arguments, action.step, what.nonce, files, reason)
 
 
@@ -235,7 +236,15 @@ def _same_before(run_id: UUID, what: CanonicalAction) -> list[ProposedAction]:
     """Settled actions of this run that are the same but for their nonce."""
     earlier = ProposedAction.objects.select_related("grant").filter(run_id=run_id, tool=what.tool, state__in=("approved", "rejected"))
     wanted = exact.sameness(what)
-    return [action for action in earlier if exact.sameness(exact.read(action)) == wanted]
+    return [action for action in earlier if _sameness(action) == wanted]
+
+
+def _sameness(action: ProposedAction) -> str:
+    """Empty of what can't be read any more: one damaged action must not keep every later one from being proposed."""
+    try:
+        return exact.sameness(exact.whole(action))
+    except Unreadable:
+        return ""
 
 
 def _risk(tool: Tool, warnings: Sequence[inspection.Warning]) -> int:

@@ -90,8 +90,8 @@ def _learn(ids: Sequence[UUID]) -> dict[UUID, _Payment | None]:
 
 def _read(kept: Payload) -> _Payment | None:
     try:
-        what = canonical.parse(vault.open_bytes(kept))
-    except (vault.Erased, canonical.NotCanonical):
+        what = canonical.parse(vault.opened(kept) or b"")
+    except canonical.NotCanonical:
         return None
     amount = next((money.read(what.arguments[name]) for name in payment.AMOUNT if name in what.arguments), None)
     if amount is None:

@@ -36,6 +36,6 @@ def _opened(pk: UUID, full: bool) -> Looked | None:
     if payload.erased_at:
         return None
     try:
-        return Looked(**orjson.loads(vault.open_bytes(payload) if full else payload.rendition or "{}"))
-    except (orjson.JSONDecodeError, TypeError):  # a rendition is cut off at its size
+        return Looked(**orjson.loads(vault.opened(payload) or b"" if full else payload.rendition or "{}"))
+    except (orjson.JSONDecodeError, TypeError):  # a rendition is cut off at its size, and bytes may be damaged
         return None

@@ -31,6 +31,7 @@ from runs.engine.tools import TOOLS
 
 WAITING = "waiting:True:"  # how the key of a course begins while the action waits
 UNKNOWN = ("_unknown_head", "_unknown_note", "_tried", "_lookup", "_say", "_unknown_aside")  # what changes of an unknown outcome's page
+DAMAGED = "These words can’t be read any more."
 RELATED = ("policy", "run", "run__agent", "run__owner", "workspace", "superseded_by__editor", "claimed_by", "editor", "grant")
 
 
@@ -180,10 +181,15 @@ def _words(action: ProposedAction, full: bool) -> tuple[str, str]:
     ids = [action.subject_id, action.reason_id]
     if full:
         kept = Payload.objects.select_related("key").in_bulk([pk for pk in ids if pk])
-        opened = {pk: ERASED if each.erased_at else vault.open_bytes(each).decode("utf-8", "replace") for pk, each in kept.items()}
+        opened = {pk: ERASED if each.erased_at else _opened(each) for pk, each in kept.items()}
     else:
         opened = {pk: ERASED if each.erased_at else each.text for pk, each in vault.shown(pk for pk in ids if pk).items()}
     return opened.get(ids[0], ""), opened.get(ids[1], "") if ids[1] else ""
+
+
+def _opened(kept: Payload) -> str:
+    content = vault.opened(kept)
+    return DAMAGED if content is None else content.decode("utf-8", "replace")
 
 
 # pushes and what goes beside a panel ---------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -105,6 +106,14 @@ def commit(salt: bytes, data: bytes) -> str:
 def open_bytes(payload: Payload) -> bytes:
     """The bytes themselves. For the engine, and for who decides on the action they belong to; never for a page otherwise."""
     return _open(payload)[1]
+
+
+def opened(payload: Payload) -> bytes | None:
+    """The bytes themselves, or None where they were erased or damaged: for what can do without them."""
+    try:
+        return open_bytes(payload)
+    except (Erased, InvalidTag):
+        return None
 
 
 def opening(payload: Payload) -> tuple[bytes, bytes]:
