@@ -4,6 +4,7 @@ The requests of the back office are the cast. One of each kind is approved and i
 """
 
 import gzip
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -195,6 +196,23 @@ def test_what_is_approved_on_its_card_is_done_outside_once(
     assert until(lambda: OUTSIDE[name](server) == AFTER[name], within=5, what=f"{name} to be done outside")
     assert each.run.grant(each.action)["outcome"] == "executed"
     expect(page.get_by_text("what ran is what was approved.")).to_be_visible()
+
+
+def test_a_request_is_started_from_the_page_and_comes_to_its_card(
+    new_context: Callable[..., BrowserContext], server: Stack, tmp_path: Path
+):
+    message = tmp_path / "note.eml"
+    message.write_text((REQUESTS / "note.eml").read_text().replace("00932", "01184").replace("Sofia\n", "Sofia Berg\n"))
+    page = sign_in(new_context(viewport={"width": 1440, "height": 900}).new_page(), server, "Otto")
+    page.goto(f"{server.base_url}/runs/new")
+    page.locator("select[name=agent]").select_option(label="back-office")
+    page.locator("select[name=workflow]").select_option("back-office")
+    page.set_input_files("input[type=file]", message)
+    page.get_by_role("button", name="Start run").click()
+    page.wait_for_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
+    page.get_by_role("link", name="Read what it asks for").click()
+    expect(page.locator(".seal").last).to_contain_text("drawn redacted")  # who started the run does not decide on it
+    expect(page.locator("[data-card]")).to_have_attribute("data-kind", "http")
 
 
 def test_a_refund_beyond_what_is_left_can_not_be_approved(new_context: Callable[..., BrowserContext], server: Stack, tmp_path: Path):
