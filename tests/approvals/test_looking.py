@@ -120,9 +120,51 @@ def test_a_look_that_fails_is_said_and_stops_nothing(cast, with_look):
     assert [warning["code"] for warning in proposed.action.warnings] == ["not_looked_up"]
 
 
+def test_why_a_look_failed_is_kept_whatever_characters_it_holds(cast, with_look):
+    def away(call: Call, arguments: Mapping[str, Any]) -> Looked:
+        raise Unavailable("The ledger \ud800 can't be reached.")
+
+    with_look(away)
+    assert card(propose(cast), cast.riley).looked.trouble == "The ledger ? can't be reached."
+
+
 def test_whatever_a_look_raises_the_action_is_put_to_people(cast, with_look):
     with_look(lambda call, arguments: 1 / 0)
     assert card(propose(cast), cast.riley).looked.trouble == "The look raised ZeroDivisionError."
+
+
+class Deep:
+    """A value of 40 lists, each in the next."""
+
+    value: Any = 1
+    for _ in range(40):
+        value = [value]
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (None, "gave NoneType"),
+        ({"Paid": "€2"}, "gave dict"),
+        (Looked({"Paid": 2}), "something else than text"),  # type: ignore[dict-item]
+        (Looked(["Paid"]), "title by title"),  # type: ignore[arg-type]
+        (Looked(left=2568), "something else than text"),  # type: ignore[arg-type]
+        (Looked(record=["a"]), "something else than text"),  # type: ignore[arg-type]
+        (Looked(record={"seats": 2**53}), "can’t be kept exactly"),
+        (Looked(version=2**60), "can’t be kept exactly"),
+        (Looked(record={"at": timedelta(1)}), "can’t be kept exactly"),
+        (Looked(record={1: "a"}), "can’t be kept exactly"),  # type: ignore[dict-item]
+        (Looked(record={"share": float("nan")}), "can’t be kept exactly"),
+        (Looked(record={"name": "\ud800"}), "can’t be kept exactly"),
+        (Looked(record={"tree": Deep.value}), "nested more than 32 deep"),
+        (Looked({"Log": "x" * 300_000}), "at most 262,144 are shown"),
+    ],
+)
+def test_a_look_that_gives_what_can_not_be_kept_is_said_and_stops_nothing(cast, with_look, found, why):
+    with_look(lambda call, arguments: found)
+    proposed = propose(cast)
+    assert why in card(proposed, cast.riley).looked.trouble
+    assert "not_looked_up" in [warning["code"] for warning in proposed.action.warnings]
 
 
 def test_nothing_is_looked_up_outside_the_scope_of_the_run(cast):
