@@ -229,7 +229,7 @@ def _paid(workspace_id: UUID, tool: Tool, what: CanonicalAction) -> dict[str, An
         return {}
     before = history.of(workspace_id, what)
     today = before.today.get(tool.limit.currency, Decimal()) if tool.limit else Decimal()
-    return {"limit": tool.limit, "paid_today": today, "paid_before": len(before.earlier)}
+    return {"limit": tool.limit, "paid_today": today, "paid_before": before.times}
 
 
 def _same_before(run_id: UUID, what: CanonicalAction) -> list[ProposedAction]:

@@ -33,19 +33,28 @@ class _Payment:
 
 @dataclass(frozen=True)
 class History:
-    """`earlier`: to the same account, the newest first. `today`: what was granted or moved since midnight, or may still be, by currency."""
+    """`earlier`: to the same account, the newest first, and `times` how many there are.
+
+    `today`: what was granted or moved since midnight, or may still be, by currency.
+    """
 
     earlier: tuple[Paid, ...]
+    times: int
     today: dict[str, Decimal]
 
 
 _known: dict[UUID, _Payment | None] = {}
 
 
-def of(workspace_id: UUID, what: CanonicalAction, *, but: UUID | None = None) -> History:
-    """What this action's tool paid before it. `but`: the action itself, if it was put up already. Two queries for 500 payments."""
-    account, midnight = _hash(what.tool, payment.account_of(what)), clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    rows = _rows(workspace_id, what.tool, but, midnight)
+def of(workspace_id: UUID, what: CanonicalAction, *, until: datetime | None = None, but: UUID | None = None) -> History:
+    """What this action's tool paid before it. `but`: the action itself, if it was put up already. Two queries for 500 payments.
+
+    `until`: as it was then, on the day of then, so that it stays the same whenever it is looked at; only what came to nothing later is
+    left out. Without it, as it is now.
+    """
+    at = until or clock.now()
+    account, midnight = _hash(what.tool, payment.account_of(what)), at.replace(hour=0, minute=0, second=0, microsecond=0)
+    rows = _rows(workspace_id, what.tool, but, midnight, until)
     known = _learn([row[0] for row in rows])
     earlier: list[Paid] = []
     today: dict[str, Decimal] = {}
@@ -55,18 +64,20 @@ def of(workspace_id: UUID, what: CanonicalAction, *, but: UUID | None = None) ->
             continue
         if granted_at >= midnight or redeemed_at is None or redeemed_at >= midnight:
             today[paid.currency] = today.get(paid.currency, Decimal()) + paid.amount
-        if executed_at and paid.account == account and payment.account_of(what):
+        if executed_at and executed_at <= at and paid.account == account and payment.account_of(what):
             earlier.append(Paid(executed_at, money.spell(paid.amount, paid.currency), run_id, ref))
-    return History(tuple(earlier[:SHOWN]), today)
+    return History(tuple(earlier[:SHOWN]), len(earlier), today)
 
 
 _Row = tuple[UUID, datetime, datetime | None, datetime | None, UUID, str]
 
 
-def _rows(workspace_id: UUID, tool: str, but: UUID | None, midnight: datetime) -> list[_Row]:
+def _rows(workspace_id: UUID, tool: str, but: UUID | None, midnight: datetime, until: datetime | None) -> list[_Row]:
     """Grants that paid, or still may: one that is void, lapsed or came to nothing moves no money. All of the day, and the newest."""
     lives = Q(outcome="executed") | Q(outcome="unknown") | Q(redeemed_at__isnull=False, outcome="none")
-    lives |= Q(redeemed_at=None, voided_at=None, expires_at__gt=clock.now())
+    lives |= Q(redeemed_at=None, voided_at=None, expires_at__gt=until or clock.now())
+    if until is not None:  # not for now: another machine's clock may be a little ahead of this one's, and what it granted counts
+        lives = (lives | Q(redeemed_at=None, voided_at__gt=until, expires_at__gt=until)) & Q(granted_at__lte=until)
     of_the_day = Q(granted_at__gte=midnight) | Q(redeemed_at=None) | Q(redeemed_at__gte=midnight)
     live = Grant.objects.filter(lives, action__workspace=workspace_id, action__tool=tool).exclude(action=but).order_by("-granted_at")
     rows = live.filter(of_the_day | Q(pk__in=live.values("pk")[:LOOKED_AT]))

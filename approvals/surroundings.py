@@ -30,9 +30,9 @@ def of(action: ProposedAction, what: CanonicalAction, *, full: bool) -> Setting:
 
 
 def _paid(action: ProposedAction, what: CanonicalAction, tool: Tool) -> dict[str, Any]:
-    """Of a payment: its limit, and what the tool paid besides this one."""
+    """Of a payment: its limit, and what the tool had paid when this one was proposed, whenever it is looked at."""
     if action.card != "payment":
         return {}
-    before = history.of(action.workspace_id, what, but=action.pk)
+    before = history.of(action.workspace_id, what, until=action.proposed_at, but=action.pk)
     today = before.today.get(tool.limit.currency, Decimal()) if tool.limit else Decimal()
-    return {"limit": tool.limit, "earlier": before.earlier, "today": str(today)}
+    return {"limit": tool.limit, "earlier": before.earlier, "times": before.times, "today": str(today)}

@@ -196,6 +196,7 @@ class Card:
     known: tuple[tuple[str, str], ...] = ()  # what it is known by here: title and words, beside what was looked up
     stays: tuple[tuple[str, Any], ...] = ()  # of the record that was looked up: what this does not touch
     earlier: tuple[Paid, ...] = ()
+    times: int = 0  # how many earlier ones there are; not all of them are listed
 
     @property
     def parts(self) -> "list[Field | Line | Attached | Row | Amount | Code | Place]":
@@ -247,7 +248,8 @@ class Setting:
     """What a card must be told, since it looks nothing up: the tool as it is registered, who is inside, what was found.
 
     `properties` is the tool's JSON schema by argument; None if the tool is not registered here. `sent` maps an address in lower case
-    to how often it was written to. `earlier` are payments to the same account, the newest first, and `today` is what they sum up to today.
+    to how often it was written to. `earlier` are payments to the same account, the newest first, of
+    `times` in all, and `today` is what the tool moved on the day that the action was proposed, before it.
     """
 
     title: str
@@ -263,4 +265,5 @@ class Setting:
     limit: Limit | None = None
     dialect: str = ""
     earlier: Sequence[Paid] = ()
+    times: int = 0
     today: str = ""

@@ -38,6 +38,7 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
         facts=sum_of((len(action.arguments), "argument")),
         known=tuple(_known(setting, amount, currency)),
         earlier=tuple(setting.earlier),
+        times=setting.times,
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from access.rules import person
-from approvals import decisions, editing, policy, presenting
+from approvals import decisions, editing, history, policy, presenting
 from approvals.errors import ApproveLocked
-from approvals.models import ProposedAction
+from approvals.models import Grant, ProposedAction
 from artifacts.models import Payload
 from runs import starting
 from runs.engine import executor
@@ -65,7 +65,7 @@ def with_look(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     return lambda other: monkeypatch.setattr(f"{__name__}.FOUND", [other])
 
 
-def propose(cast, amount="1284.00", account="417", scope=("417",)) -> Proposed:
+def propose(cast, amount="1284.00", account="417", scope=("417",), workflow="test-refunding") -> Proposed:
     if policy.in_force(cast.workspace.pk, refund.name) is None:
         policy.set_rule(cast.workspace.pk, refund.name, name="Refunds", outcome="reviewers", by=None, expires_after=timedelta(hours=1))
     run = starting.start(
@@ -73,7 +73,7 @@ def propose(cast, amount="1284.00", account="417", scope=("417",)) -> Proposed:
         owner=cast.agent.owner,
         by=person(cast.agent.owner_id),
         title="Refund RF-339",
-        workflow="test-refunding",
+        workflow=workflow,
         arguments={"account": account, "amount": amount},
         scope={"account": list(scope)},
     )
@@ -214,3 +214,34 @@ def test_a_repeat_in_the_same_run_is_told_from_another_run(cast):
     approve(first, cast.riley)
     first.walk()
     assert "repeat_of_executed" not in [warning["code"] for warning in propose(cast, "20.00").action.warnings]
+
+
+def test_a_card_tells_what_was_paid_when_it_was_proposed_whenever_it_is_opened(cast):
+    first, waiting = propose(cast, "1500.00"), propose(cast, "100.00")
+    approve(first, cast.riley)
+    assert first.walk() == "succeeded"
+    drawn = card(waiting, cast.riley)
+    assert dict(drawn.found)["Paid today, before this"] == "€0.00 of €3,000.00" and drawn.earlier == ()
+    later = propose(cast, "200.00")
+    Grant.objects.filter(action=first.action).update(**{at: later.action.proposed_at - timedelta(days=3) for at in TIMES})
+    ProposedAction.objects.filter(pk=later.action.pk).update(proposed_at=later.action.proposed_at - timedelta(days=3))
+    drawn = card(later, cast.riley)
+    assert dict(drawn.found)["Paid today, before this"] == "€1,500.00 of €3,000.00", "the day is the one of the proposal"
+    assert len(drawn.earlier) == 1
+
+
+TIMES = ("granted_at", "redeemed_at", "executed_at")
+
+
+def test_earlier_payments_are_all_counted_though_not_all_are_listed(cast, client, monkeypatch):
+    monkeypatch.setattr(history, "SHOWN", 1)
+    for amount in ("10.00", "20.00"):
+        each = propose(cast, amount)
+        approve(each, cast.riley)
+        each.walk()
+    proposed = propose(cast, "30.00")
+    (warning,) = [warning for warning in proposed.action.warnings if warning["code"] == "paid_before"]
+    assert warning["params"] == {"count": 2}
+    client.force_login(cast.riley)
+    assert "2 earlier, to the same account" in client.get(proposed.url()).content.decode()
+    assert len(card(proposed, cast.riley).earlier) == 1
