@@ -5,9 +5,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 
 from access.rules import person
-from approvals import decisions, editing, history, policy, presenting
+from approvals import cards, decisions, editing, history, policy, presenting
+from approvals.canonical import CanonicalAction
 from approvals.errors import ApproveLocked
 from approvals.models import Grant, ProposedAction
 from artifacts.models import Payload
@@ -245,3 +247,29 @@ def test_earlier_payments_are_all_counted_though_not_all_are_listed(cast, client
     client.force_login(cast.riley)
     assert "2 earlier, to the same account" in client.get(proposed.url()).content.decode()
     assert len(card(proposed, cast.riley).earlier) == 1
+
+
+@tool(effect="write", title="Pay back", card="payment", subject=lambda a: f"Pay back {a['amount']}")
+def pay_back(call: Call, account: str, amount: str, currency: str = "EUR") -> None:
+    paid.append(amount)
+
+
+@workflow("test-paying-back", version=1, title="Pay back")
+def paying_back(run: Channel, account: str, amount: str) -> None:
+    run.perform(run.propose(pay_back, account=account, amount=amount))
+
+
+def test_earlier_payments_are_on_the_card_of_a_tool_without_a_limit_or_a_look(cast, client):
+    policy.set_rule(cast.workspace.pk, pay_back.name, name="Paying back", outcome="reviewers", by=None)
+    first = propose(cast, "10.00", workflow="test-paying-back")
+    approve(first, cast.riley)
+    assert first.walk() == "succeeded"
+    client.force_login(cast.riley)
+    page = client.get(propose(cast, "20.00", workflow="test-paying-back").url()).content.decode()
+    assert "1 earlier, to the same account" in page and first.run.ref in page
+
+
+def test_that_a_look_found_nothing_is_said_as_well():
+    what = CanonicalAction("pay_back", 1, {"amount": "1.00"}, "", "", "n")
+    drawn = cards.card(what, cards.Setting(title="Pay back", effect="write", kind="payment", looked=Looked(at="2026-11-29T12:00:00Z")))
+    assert "Looked up by Handrail at" in render_to_string("approvals/_found.html", {"card": drawn})
