@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from access.rules import person
-from approvals import decisions, demo, presenting
-from approvals.errors import ApproveLocked
+from approvals import decisions, demo, editing, exact, presenting
+from approvals.errors import ApproveLocked, NothingChanged
 from approvals.models import ProposedAction
 from examples.back_office import store, tools
 from examples.back_office.reading import read
@@ -105,6 +105,16 @@ def test_each_request_is_put_to_people_on_the_card_of_its_kind_with_every_argume
     assert [warning for warning in proposed.action.warnings if warning["severity"] == "lock"] == []
     if kind != "generic":
         assert drawn.found
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", KINDS)
+def test_each_kind_of_action_can_be_edited_and_comes_back_to_the_byte(cast, client, name):
+    proposed = propose(cast, name)
+    client.force_login(cast.riley)
+    assert client.get(proposed.url("edit")).status_code == 200
+    with pytest.raises(NothingChanged):
+        editing.version(proposed.action, exact.read(proposed.action).arguments)
 
 
 @pytest.mark.django_db(transaction=True)
