@@ -61,6 +61,7 @@ AROUND = (
     )
     | OTHERS
 )
+BEFORE = frozenset(["{", "!", "if", "then", "elif", "else", "while", "until", "do"])  # a shell's own words, before a program's name
 
 
 def statement(action: CanonicalAction, facts: Facts) -> Iterator[Warning]:
@@ -123,12 +124,38 @@ def _acted_on(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
+    """The words of a line as a shell parts them; what begins another command (; | & a bracket, a line end, `) stands by itself."""
     try:
-        reader = shlex.shlex(text, posix=True, punctuation_chars=True)
-        reader.whitespace_split = True
-        return list(reader)
+        words = _read(_parted(text))
     except ValueError:
         return []
+    if inner := _substituted(text):
+        words += [";", *_read(inner)]
+    return words
+
+
+def _read(text: str) -> list[str]:
+    reader = shlex.shlex(text, posix=True, punctuation_chars=True)
+    reader.whitespace_split, reader.commenters = True, ""  # a # in the middle of a word begins no comment; what one hides does no harm
+    return list(reader)
+
+
+_OUTSIDE = re.compile(r"\\\n|\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[\n`]|[^\\'\"\n`]+|.", re.DOTALL)
+
+
+def _parted(text: str) -> str:
+    """The line with each line end and each ` that stands outside quotes as a semicolon, and joined where a backslash ends a line."""
+    pieces = (match[0] for match in _OUTSIDE.finditer(text))
+    return "".join(" ; " if piece in ("\n", "`") else "" if piece == "\\\n" else piece for piece in pieces)
+
+
+def _substituted(text: str) -> str:
+    """From the first command that stands between double quotes on, without any quotes: more than is run, and never less."""
+    for piece in _OUTSIDE.finditer(text):
+        if piece[0][0] == '"' and (mark := re.search(r"(?:[^\\]|^)(?:\\\\)*(\$\(|`)", piece[0], re.DOTALL)):
+            rest = text[piece.start() + mark.end() :]
+            return re.sub(r"['\"\\]", "", rest.replace("\\\n", "")).replace("`", " ; ").replace("\n", " ; ")
+    return ""
 
 
 def _programs(words: list[str]) -> Iterator[tuple[str, str]]:
@@ -136,10 +163,10 @@ def _programs(words: list[str]) -> Iterator[tuple[str, str]]:
     at_start = True
     for i, word in enumerate(words):
         name = re.split(r"[/\\]", word)[-1].lower()
-        if re.fullmatch(r"[;|&()\n]+", word):
+        if re.fullmatch(r"[;|&()<>\n]*[;|&(][;|&()<>\n]*", word):
             at_start = True
             continue
-        if not at_start:
+        if not at_start or _is_redirected(words, i):
             continue
         if name in OTHERS:
             yield "runs_as_another", name
@@ -148,7 +175,16 @@ def _programs(words: list[str]) -> Iterator[tuple[str, str]]:
         plain = re.sub(r"[\d.]+$", "", name)
         if plain in READERS and (not READERS[plain] or any(each.startswith(READERS[plain]) for each in words[i + 1 :])):
             yield "runs_what_it_reads", plain
-        at_start = bool(re.match(r"\w+=", word)) or name in AROUND or (i > 0 and _is_given(words, i))
+        at_start = bool(re.match(r"\w+=", word)) or name in AROUND | BEFORE or (i > 0 and _is_given(words, i))
+
+
+def _is_redirected(words: list[str], at: int) -> bool:
+    """Whether this word says where something is read from or written to, as `2 > errors` before the program's name."""
+    number = words[at].isdecimal() and at + 1 < len(words) and _REDIRECTION.fullmatch(words[at + 1])
+    return bool(number or _REDIRECTION.fullmatch(words[at]) or (at > 0 and _REDIRECTION.fullmatch(words[at - 1])))
+
+
+_REDIRECTION = re.compile(r"[<>]+")
 
 
 def _is_given(words: list[str], at: int) -> bool:
