@@ -20,6 +20,8 @@ from artifacts import vault
 from config import clock
 from runs.engine.tools import TOOLS, Tool
 
+# what one of its kind is called
+UNITS = {"email": "e-mail", "record": "change", "payment": "payment", "sql": "statement", "http": "request", "command": "command"}
 Mode = Literal["rest", "armed", "reject", "edit"]
 
 
@@ -372,7 +374,7 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
     elif needs > 1:
         lead, what = f"Your approval is the {_ordinal(given + 1)}.", f"It is {'sent' if verb == 'send' else 'run'} as soon as you approve."
     else:
-        lead, what = "You approve", "this one e-mail" if mail else f"this one call of “{title}”"
+        lead, what = "You approve", f"this one {UNITS[action.card]}" if action.card in UNITS else f"this one call of “{title}”"
     people = sum_of((around.recipients, "recipient"))
     aim = ("send 1 e-mail" if mail else f"{verb} “{title}” once") + (f" to {people}" if people else "")
     return Bar(

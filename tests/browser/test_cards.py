@@ -34,6 +34,7 @@ class Kind:
     request: str
     tool: str
     seal: str
+    approve: str
     shows: tuple[str, ...]
     counts: tuple[tuple[str, int], ...] = ()  # selectors, and how many of each there are
 
@@ -43,6 +44,7 @@ KINDS = {
         "change-of-address",
         "update_customer",
         "10 arguments: 7 shown, 3 folded, none hidden",
+        "this one change",
         ("Only if still at version 57", "Hutnicza 12", "Nabrzeże 4", "No value", "7 fields stay as they are", "Halden Marine"),
         ((".change tbody tr", 3), (".change del", 2), (".change ins", 3)),
     ),
@@ -50,6 +52,7 @@ KINDS = {
         "refund",
         "refund_payment",
         "10 arguments: 7 shown, 3 folded, none hidden",
+        "this one payment",
         ("€1,284.00", "PAY-88121", "FERNHILL REFUND INV-20931", "Left to give back", "Limit for one", "€0.00 of €5,000.00"),
         ((".sums i.this", 24),),
     ),
@@ -57,6 +60,7 @@ KINDS = {
         "prices",
         "run_sql",
         "10 arguments: 7 shown, 3 folded, none hidden",
+        "this one statement",
         ("UPDATE stock", "price_cents < ?", "mounts", "3 of 8 rows", "Passed", "At most, rows"),
         ((".code .ln", 4), (".facts > div", 4)),
     ),
@@ -64,6 +68,7 @@ KINDS = {
         "note",
         "call_desk",
         "7 arguments: 5 shown, 2 folded, none hidden",
+        "this one request",
         ("POST", "/accounts/00932/notes", "Content-Type", "application/json", "Call Marta", "Idempotency-Key"),
         ((".req b:not(.tag)", 1),),
     ),
@@ -71,6 +76,7 @@ KINDS = {
         "report",
         "run_command",
         "7 arguments: 4 shown, 3 folded, none hidden",
+        "this one command",
         ("gzip", "--best", "stock-2026-11.csv", "No shell: each line is taken as it is"),
         ((".code .ln", 5),),
     ),
@@ -78,6 +84,7 @@ KINDS = {
         "access",
         "schedule_removal",
         "9 arguments: 6 shown, 3 folded, none hidden",
+        "this one call of “Schedule access removal”",
         ("Schedule access removal", "Rafael Costa", "Data warehouse", "Billing admin", "Tell the manager", "Yes", "Empty text"),
         ((".fields .tag", 2),),
     ),
@@ -124,6 +131,7 @@ def test_each_kind_of_action_has_a_card_that_shows_all_of_it(
         card = page.locator("[data-card]")
         expect(card).to_have_attribute("data-kind", name)
         expect(card.locator(".seal")).to_contain_text(kind.seal)
+        expect(page.locator("form.decide")).to_contain_text(f"You approve {kind.approve}")
         for text in kind.shows:
             expect(card).to_contain_text(text)
         for selector, count in kind.counts:
