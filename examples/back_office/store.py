@@ -50,13 +50,45 @@ def connect() -> sqlite3.Connection:
     home().mkdir(mode=0o700, parents=True, exist_ok=True)
     db = sqlite3.connect(home() / "office.sqlite3", timeout=PATIENCE, isolation_level=None)
     db.row_factory = sqlite3.Row
-    db.executescript(TABLES)
+    try:
+        if not _is_filled(db):
+            with _writing(db):
+                _fill(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _is_filled(db: sqlite3.Connection) -> bool:
+    return db.execute("PRAGMA user_version").fetchone()[0] > 0
+
+
+def _fill(db: sqlite3.Connection) -> None:
+    """Make and fill everything, once: what was taken out later stays out. In one transaction, which another connection may have won."""
+    if _is_filled(db):
+        return
+    for made in TABLES.split(";"):
+        db.execute(made)
     for customer, version, record in CUSTOMERS:
         db.execute("INSERT OR IGNORE INTO customer VALUES (?, ?, ?)", (customer, version, json.dumps(record)))
     for table, rows in (("payment", PAYMENTS), ("stock", STOCK)):
         for row in rows:
             db.execute(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608  our own names
-    return db
+    db.execute("PRAGMA user_version = 1")
+
+
+@contextmanager
+def _writing(db: sqlite3.Connection) -> Iterator[None]:
+    """One transaction, begun as a writer's."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
 
 
 @contextmanager
@@ -67,20 +99,12 @@ def reading() -> Iterator[sqlite3.Connection]:
 
 def once(key: str, before_commit: Callable[[], None], do: Callable[[sqlite3.Connection], dict[str, Any]]) -> dict[str, Any]:
     """Do it in one transaction, under its key; what was done under the key before is not done again. Refused, or sqlite3.Error."""
-    with closing(connect()) as db:
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            if earlier := _found(db, key):
-                db.execute("ROLLBACK")
-                return earlier
-            result = do(db)
-            db.execute("INSERT INTO done VALUES (?, ?)", (key, json.dumps(result)))
-            before_commit()
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
+    with closing(connect()) as db, _writing(db):
+        if earlier := _found(db, key):
+            return earlier
+        result = do(db)
+        db.execute("INSERT INTO done VALUES (?, ?)", (key, json.dumps(result)))
+        before_commit()
     return result
 
 

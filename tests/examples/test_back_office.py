@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from runs.engine.tools import Absent, Call, Declined, Found, Unsure
 from runs.errors import IntakeFailed
 from tests.approvals.mailing import Proposed
 from tests.examples.outside import World
+from tests.together import together
 
 REQUESTS = Path(__file__).parents[2] / "examples" / "back_office" / "requests"
 KINDS = {
@@ -233,6 +236,19 @@ def test_the_same_key_does_it_once_however_often_and_from_however_many_threads()
     assert rows("SELECT cents FROM refund") == [(100,)]
     assert tools.by_key(call(), {}) == Found({"refund": "RF-1"}) and tools.by_key(call("k-2"), {}) == Absent()
     assert isinstance(tools.ran(call("k-2"), {}), Unsure)
+
+
+def test_what_was_taken_out_stays_out_and_reading_does_not_write(office):
+    tools.run_sql(call(), {"statement": "DELETE FROM stock WHERE sku = 'C1-USB'", "parameters": [], "at_most": 1})
+    assert rows("SELECT count(*) FROM stock WHERE sku = 'C1-USB'") == [(0,)]
+    with closing(sqlite3.connect(office / "office.sqlite3", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert rows("SELECT count(*) FROM stock") == [(7,)], "who reads does not wait for who writes"
+
+
+def test_of_many_that_open_it_first_one_fills_it():
+    together([lambda: store.connect().close() for _ in range(8)])
+    assert rows("SELECT count(*) FROM stock") == [(8,)] and rows("PRAGMA user_version") == [(1,)]
 
 
 @pytest.mark.parametrize(
