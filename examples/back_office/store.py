@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from examples.back_office.seed import CUSTOMERS, PAYMENTS, REPORT, STOCK
@@ -24,6 +25,7 @@ CREATE TABLE IF NOT EXISTS request (id TEXT PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS done (key TEXT PRIMARY KEY, result TEXT NOT NULL);
 """
 PATIENCE = 5  # seconds for another writer
+STEPS = 10_000  # of the database's machine between two looks at the clock
 
 
 class Refused(Exception):
@@ -162,30 +164,37 @@ _ALLOWED = {sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION,
 _ALLOWED |= {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
 
 
-def run_statement(db: sqlite3.Connection, statement: str, parameters: list[Any], at_most: int) -> int:
-    """Run one statement that reads rows, or changes rows of the stock; give how many it changed. Refused if it does anything else."""
+def run_statement(db: sqlite3.Connection, statement: str, parameters: list[Any], at_most: int, seconds: float) -> int:
+    """Run one statement that reads rows, or changes rows of the stock; give how many it changed. Refused if it does anything else.
+
+    Refused as well if it takes longer than `seconds`: a statement can go on for ever.
+    """
+    until = monotonic() + seconds
 
     def allow(action: int, table: str | None, *_: Any) -> int:
         writes = action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
         return sqlite3.SQLITE_OK if action in _ALLOWED and not (writes and table != "stock") else sqlite3.SQLITE_DENY
 
     db.set_authorizer(allow)
+    db.set_progress_handler(lambda: monotonic() > until, STEPS)
     try:
         changed = max(db.execute(statement, parameters).rowcount, 0)
     except (sqlite3.Error, sqlite3.Warning) as error:
-        raise Refused(f"The database refused it: {error}.") from error
+        late = f"It was stopped after {seconds:g} seconds." if monotonic() > until else f"The database refused it: {error}."
+        raise Refused(late) from error
     finally:
+        db.set_progress_handler(None, 0)
         db.set_authorizer(None)
     if changed > at_most:
         raise Refused(f"It would change {changed} rows, more than {at_most}.")
     return changed
 
 
-def dry_run(statement: str, parameters: list[Any]) -> int:
+def dry_run(statement: str, parameters: list[Any], seconds: float) -> int:
     """How many rows the statement would change, tried on a copy in memory. Refused as by `run_statement`."""
     with reading() as db, closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         db.backup(copy)
-        return run_statement(copy, statement, parameters, at_most=2**31)
+        return run_statement(copy, statement, parameters, at_most=2**31, seconds=seconds)
 
 
 def keep_request(pk: str, text: str) -> None:

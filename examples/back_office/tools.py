@@ -1,6 +1,11 @@
-"""What the back office may do, one tool for each kind of action. Every one of them really does it, once per key."""
+"""What the back office may do, one tool for each kind of action. Every one of them really does it, once per key.
+
+Of a command that is not quite so: it is run before its receipt can be kept. One that was broken off between the two is never run again by
+itself; a person says what became of it.
+"""
 
 import os
+import re
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -33,6 +38,7 @@ from runs.engine.tools import (
 OFFICE = "office.sqlite3"
 PROGRAMS = ("gzip", "cksum")  # none of them runs what it is given
 MAX_OUTPUT = 4000  # characters of what a command says
+MAX_PATH = 120  # characters of an address in a line for people
 
 
 @contextmanager
@@ -173,7 +179,7 @@ def refund_payment(
 def try_on_a_copy(call: Call, arguments: Arguments) -> Looked:
     begun = perf_counter()
     with office():
-        changed = store.dry_run(arguments["statement"], arguments["parameters"])
+        changed = store.dry_run(arguments["statement"], arguments["parameters"], call.deadline)
         with store.reading() as db:
             (of,) = db.execute("SELECT count(*) FROM stock").fetchone()
     took = f"Passed, {(perf_counter() - begun) * 1000:.0f} ms, on a copy"
@@ -202,7 +208,11 @@ def run_sql(
 ) -> dict[str, Any]:
     """Run one statement on the stock; all of it or nothing."""
     with office():
-        return store.once(call.key, call.last_check, lambda db: {"changed": store.run_statement(db, statement, parameters, at_most)})
+        return store.once(
+            call.key,
+            call.last_check,
+            lambda db: {"changed": store.run_statement(db, statement, parameters, at_most, call.deadline)},
+        )
 
 
 # a request -----------------------------------------------------------------------------------------------------------------------------
@@ -216,6 +226,16 @@ def look_at_host(call: Call, arguments: Arguments) -> Looked:
     known = arguments["url"].startswith(desk_url() + "/")
     host = "The help desk’s. Redirects are not followed" if known else "Not the help desk’s: it would be refused"
     return Looked({"Host": host, "Added when sent": "Idempotency-Key, the key of the grant"})
+
+
+def asked_of_desk(method: str, url: str) -> str:
+    """What a request asks for, in words if it is one that is known here."""
+    known = url.startswith(desk_url() + "/")
+    path = url.removeprefix(desk_url()) if known else url
+    if known and method == "POST" and (note := re.fullmatch(r"/accounts/(\d{1,12})/notes", path)):
+        return f"Put a note on the file of {name_of(note[1])} at the help desk"
+    shown = path if len(path) <= MAX_PATH else path[:MAX_PATH] + "…"
+    return f"{method} {shown} at the help desk" if known else f"{method} {shown}"
 
 
 def effect_at_desk(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
@@ -236,7 +256,7 @@ def effect_at_desk(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
     lookup=effect_at_desk,
     look=look_at_host,
     deadline=10,
-    subject=lambda a: "Put a note on the customer’s file at the help desk",
+    subject=lambda a: asked_of_desk(a["method"], a["url"]),
 )
 def call_desk(
     call: Call,
@@ -312,11 +332,15 @@ def run_command(
         raise Declined(f"Only {' and '.join(PROGRAMS)} may be run.")
     if odd := [word for word in command[1:] if not store.is_plain_name(word)]:
         raise Declined(f"{odd[0]!r} is neither an option nor a file of this directory.")
+    with office():
+        earlier, where = store.done(call.key), store.reports()
+    if earlier is not None:
+        return earlier
     call.last_check()
     try:
         ended = subprocess.run(  # noqa: S603  no shell, a program of the list above, and no path
             command,
-            cwd=store.reports(),
+            cwd=where,
             env={"PATH": os.defpath, "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -326,10 +350,15 @@ def run_command(
         )
     except FileNotFoundError as error:
         raise Declined(f"{command[0]} is not installed here.") from error
+    except OSError as error:
+        raise Unavailable(f"{command[0]} can't be started: {error}") from error
     except subprocess.TimeoutExpired as error:
         raise TimedOut(f"{command[0]} did not end in time and was stopped.") from error
     said = ended.stdout.decode("utf-8", "replace")[:MAX_OUTPUT]
-    return store.once(call.key, lambda: None, lambda db: {"ended_with": ended.returncode, "said": said})
+    try:
+        return store.once(call.key, lambda: None, lambda db: {"ended_with": ended.returncode, "said": said})
+    except (sqlite3.Error, OSError) as error:  # not as `office` has it: it was done
+        raise AnswerLost(f"{command[0]} ended with {ended.returncode}, and its receipt can't be kept: {error}") from error
 
 
 # something without a card of its own ---------------------------------------------------------------------------------------------------

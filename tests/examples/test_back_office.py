@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from examples.back_office.reading import read
 from examples.back_office.workflow import WAYS, answer_question, take_in
 from runs import starting
 from runs.engine import executor
-from runs.engine.tools import Absent, Call, Declined, Found, Unsure
+from runs.engine.tools import Absent, AnswerLost, Call, Declined, Found, Unsure
 from runs.errors import IntakeFailed
 from tests.approvals.mailing import Proposed
 from tests.examples.outside import World
@@ -278,6 +279,52 @@ def test_a_statement_that_would_change_more_rows_than_was_said_changes_none():
     with pytest.raises(Declined, match="8 rows, more than 7"):
         tools.run_sql(call(), {"statement": "UPDATE stock SET quantity = 0", "parameters": [], "at_most": 7})
     assert rows("SELECT count(*) FROM stock WHERE quantity = 0") == [(0,)]
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+ENDLESS_CHANGE = f"UPDATE stock SET quantity = ({ENDLESS})"
+
+
+@pytest.mark.parametrize("statement", [ENDLESS, ENDLESS_CHANGE])
+def test_a_statement_without_an_end_is_stopped_at_its_deadline_tried_or_run(statement):
+    short = replace(call(), deadline=0.3)
+    with pytest.raises(Declined, match="stopped after 0.3 seconds"):
+        tools.try_on_a_copy(short, {"statement": statement, "parameters": []})
+    with pytest.raises(Declined, match="stopped after 0.3 seconds"):
+        tools.run_sql(short, {"statement": statement, "parameters": [], "at_most": 100})
+    assert rows("SELECT count(*) FROM stock WHERE quantity > 0") == [(8,)] and rows("SELECT 1 FROM done") == []
+
+
+def test_a_command_under_the_same_key_is_run_once(office):
+    arguments = {"command": ["gzip", "--keep", "--force", "stock-2026-11.csv"]}
+    first = tools.run_command(call(), arguments)
+    packed = office / "reports" / "stock-2026-11.csv.gz"
+    packed.unlink()
+    assert tools.run_command(call(), arguments) == first and not packed.exists()
+
+
+def test_a_command_whose_receipt_can_not_be_kept_is_not_said_to_have_done_nothing(office, monkeypatch):
+    store.connect().close()
+    with sqlite3.connect(office / "office.sqlite3") as other:
+        other.execute("CREATE TRIGGER full BEFORE INSERT ON done BEGIN SELECT RAISE(FAIL, 'disk full'); END")
+    with pytest.raises(AnswerLost, match="receipt") as lost:
+        tools.run_command(call(), {"command": ["gzip", "--keep", "stock-2026-11.csv"]})
+    assert lost.value.happened is None and (office / "reports" / "stock-2026-11.csv.gz").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "words"),
+    [
+        ("POST", "/accounts/00932/notes", "Put a note on the file of Brightwater Logistics at the help desk"),
+        ("DELETE", "/accounts/00932/notes", "DELETE /accounts/00932/notes at the help desk"),
+        ("POST", "/tickets/ZN-1/close", "POST /tickets/ZN-1/close at the help desk"),
+        ("POST", "/" + "x" * 500, "POST /" + "x" * 119 + "… at the help desk"),
+    ],
+)
+def test_a_request_is_called_by_what_it_asks_for(method, path, words):
+    assert tools.call_desk.describe({"method": method, "url": tools.desk_url() + path}) == words
+    elsewhere = {"method": "POST", "url": "http://127.0.0.1:1/accounts/00932/notes"}
+    assert tools.call_desk.describe(elsewhere) == "POST http://127.0.0.1:1/accounts/00932/notes"
 
 
 @pytest.mark.parametrize(
