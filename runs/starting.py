@@ -45,7 +45,7 @@ def workflow_infos() -> list[WorkflowInfo]:
 
 
 def intake(workflow: str, message: bytes, key: str) -> Intake:
-    """What a message becomes for this workflow. Asks the outside, so never inside a transaction. IntakeFailed if it can't be taken in."""
+    """What a message becomes for this workflow. Asks the outside, so never inside a transaction. MessageRefused, or IntakeFailed."""
     known = workflows.named(workflow)
     if known.intake is None:
         raise UnknownWorkflow(f"{workflow} takes no messages.")

@@ -1,6 +1,7 @@
 """The back office at work: read a request, look at what is there, put one exact action to people, and do exactly that."""
 
 import hashlib
+import sqlite3
 from collections.abc import Callable, Mapping
 from email import message_from_bytes, policy
 from email.errors import MessageError
@@ -22,7 +23,7 @@ from examples.back_office.tools import (
 from runs.engine.models import script
 from runs.engine.tools import Tool
 from runs.engine.workflow import APPROVAL, Answers, Channel, Intake, workflow
-from runs.errors import IntakeFailed
+from runs.errors import IntakeFailed, MessageRefused
 
 RAISE = """UPDATE stock
    SET price_cents = CAST(round(price_cents * (1 + ? / 100.0)) AS INTEGER)
@@ -33,19 +34,25 @@ MAX_TEXT = 20_000
 
 
 def take_in(message: bytes, key: str) -> Intake:
-    """Keep the request, and say which customer it is about. IntakeFailed if it asks for none of the six things."""
+    """Keep the request, and say which customer it is about.
+
+    MessageRefused if it asks for none of the six things, IntakeFailed if it can't be kept now.
+    """
     try:
         parsed = message_from_bytes(message, policy=policy.default)
         body = parsed.get_body(("plain",))
         text, subject = (body.get_content() if body else ""), str(parsed["Subject"] or "")
     except (MessageError, LookupError, ValueError) as error:
-        raise IntakeFailed(f"This message can't be read: {error}") from error
+        raise MessageRefused(f"This message can't be read: {error}") from error
     job = job_of(subject, text)
     if job is None:
-        raise IntakeFailed(f"It asks for nothing that the back office does: {', '.join(JOBS.values()).lower()}.")
+        raise MessageRefused(f"It asks for nothing that the back office does: {', '.join(JOBS.values()).lower()}.")
     request = f"REQ-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
     whole = f"From: {parsed['From']}\nSubject: {subject}\n\n{text}"[:MAX_TEXT]
-    store.keep_request(request, whole)
+    try:
+        store.keep_request(request, whole)
+    except (sqlite3.Error, OSError) as error:
+        raise IntakeFailed(f"The back office's file can't be used: {error}") from error
     asked = read(job, whole)
     scope = {"customer": [asked["customer"]]} if asked.get("customer") else {}
     return Intake(arguments={"request": request, "job": job}, title=subject[:200] or JOBS[job], scope=scope)

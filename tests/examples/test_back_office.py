@@ -22,7 +22,7 @@ from examples.back_office.workflow import WAYS, answer_question, take_in
 from runs import starting
 from runs.engine import executor
 from runs.engine.tools import Absent, AnswerLost, Call, Declined, Found, Unsure
-from runs.errors import IntakeFailed
+from runs.errors import IntakeFailed, MessageRefused
 from tests.approvals.mailing import Proposed
 from tests.examples.outside import World
 from tests.together import together
@@ -91,8 +91,20 @@ def test_there_is_a_request_for_each_job_and_each_has_another_card():
 
 
 def test_a_message_that_asks_for_none_of_them_is_not_taken():
-    with pytest.raises(IntakeFailed):
+    with pytest.raises(MessageRefused) as refused:
         take_in(b"Subject: Lunch\n\nPizza?", "k")
+    assert refused.value.status == 422
+
+
+def test_a_message_that_can_not_be_read_is_not_taken():
+    with pytest.raises(MessageRefused):
+        take_in(b"Subject: refund\nContent-Type: text/plain; charset=no-such-charset\n\nrefund \xff", "k")
+
+
+def test_a_message_that_can_not_be_kept_may_be_sent_again(office, monkeypatch):
+    office.write_text("a file where the directory should be")
+    with pytest.raises(IntakeFailed):
+        take_in(request("refund"), "k")
 
 
 def test_what_a_request_says_fills_in_values_and_nothing_else():

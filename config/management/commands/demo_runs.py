@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from access.errors import Refusal
+from access.errors import BadInput, Refusal
 from access.models import Agent
 from runs.management.commands.triage import start
 from runs.models import Run
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             try:
                 run = start(agent, agent.name, message.read_bytes(), again=False)
             except Refusal as refusal:
-                if time.monotonic() > until:
+                if isinstance(refusal, BadInput) or time.monotonic() > until:  # waiting mends no message
                     raise CommandError(f"{message.name}: {refusal.detail} {refusal.what_next}") from refusal
                 time.sleep(0.2)  # the help desk starts beside us
                 continue

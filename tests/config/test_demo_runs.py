@@ -1,0 +1,24 @@
+"""`manage.py demo_runs`: a run for each example; what waiting can mend is waited for, and nothing else."""
+
+import time
+
+import pytest
+from django.core.management import CommandError, call_command
+
+import examples.back_office.workflow  # noqa: F401  it is registered by being loaded
+from config.management.commands import demo_runs
+from runs.models import Run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_message_that_is_refused_is_said_at_once_and_not_tried_again(settings, monkeypatch, tmp_path):
+    settings.DEMO = True
+    call_command("demo_seed")
+    (tmp_path / "lunch.eml").write_bytes(b"Subject: Lunch\n\nPizza?")
+    monkeypatch.setattr(demo_runs, "MESSAGES", {"back-office": tmp_path})
+    monkeypatch.setenv("HANDRAIL_BACK_OFFICE", str(tmp_path / "office"))
+    began = time.monotonic()
+    with pytest.raises(CommandError, match="lunch.eml: It asks for nothing"):
+        call_command("demo_runs")
+    assert time.monotonic() - began < demo_runs.PATIENCE / 2 and not Run.objects.exists()
