@@ -4,6 +4,7 @@ An edit is a new action with a digest of its own, judged by its tool's rule as i
 was edited. Approvals of the old one do not count for it, and nothing of an edit is granted without a person.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,9 +17,11 @@ from approvals.models import ProposedAction
 from runs import log
 from runs.engine import effects, looking
 from runs.engine.gates import Proposal
-from runs.engine.tools import TOOLS, InvalidArguments, Tool, ToolError
+from runs.engine.tools import TOOLS, Tool, ToolError
 from runs.log import Held
 from runs.vocabulary import ActionSuperseded
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,13 @@ def _checked(tool: Tool, arguments: dict[str, Any], nonce: str) -> dict[str, Any
         checked = tool.checked(**arguments)
         checked = tool.prepare(checked, nonce) if tool.prepare else checked
         tool.recipients(checked)
-    except (InvalidArguments, ToolError, TypeError) as error:
+        tool.touches(checked)
+        tool.describe(checked)
+    except ToolError as error:
         raise EditRefused(str(error).removeprefix(f"{tool.name}: ")) from error
+    except Exception as error:  # whatever the tool's own code raises over it, it can't be run like this
+        logger.exception("a tool could not read an edit", extra={"tool": tool.name})
+        raise EditRefused("The tool can’t read these arguments.") from error
     return checked
 
 

@@ -44,4 +44,10 @@ class Warning:
     params: Mapping[str, str | int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return {"code": self.code, "severity": self.severity, "path": self.path, "params": dict(self.params)}
+        """As it is stored. A NUL, which PostgreSQL keeps in no text, has its sign in its place."""
+        params = {name: _storable(value) if isinstance(value, str) else value for name, value in self.params.items()}
+        return {"code": self.code, "severity": self.severity, "path": _storable(self.path), "params": params}
+
+
+def _storable(text: str) -> str:
+    return text.replace("\0", "\N{SYMBOL FOR NULL}")

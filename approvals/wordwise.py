@@ -6,17 +6,30 @@ from typing import Literal
 
 Part = tuple[Literal["same", "del", "ins", "none"], str]  # none: there is nothing, and the text says so
 WORDS = pattern(r"\s+|\w+|[^\w\s]")
-ALIGNED = 4000  # words; longer texts are shown whole, before and after
+ALIGNED = 400  # words between what begins and what ends the same; more are shown whole, before and after: aligning takes cubic time
 
 
 def words(before: str, after: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """Two texts as parts: what both have, what only the first has, what only the second has."""
     old, new = WORDS.findall(before), WORDS.findall(after)
-    if len(old) > ALIGNED or len(new) > ALIGNED:
-        return (("del", before),), (("ins", after),)
+    first = _shared(old, new)
+    last = _shared(old[first:][::-1], new[first:][::-1])
+    head, tail = "".join(old[:first]), "".join(old[len(old) - last :])
+    left, right = _aligned(old[first : len(old) - last], new[first : len(new) - last])
+    return _framed(head, left, tail), _framed(head, right, tail)
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    """With how many same words both begin."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _aligned(old: list[str], new: list[str]) -> tuple[list[Part], list[Part]]:
     left: list[Part] = []
     right: list[Part] = []
-    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    few = len(old) <= ALIGNED and len(new) <= ALIGNED
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if few else [("replace", 0, len(old), 0, len(new))]
+    for kind, a, b, c, d in steps:
         if kind == "equal":
             left.append(("same", "".join(old[a:b])))
             right.append(("same", "".join(new[c:d])))
@@ -25,4 +38,17 @@ def words(before: str, after: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
             left.append(("del", "".join(old[a:b])))
         if d > c:
             right.append(("ins", "".join(new[c:d])))
-    return tuple(left), tuple(right)
+    return left, right
+
+
+def _framed(head: str, parts: list[Part], tail: str) -> tuple[Part, ...]:
+    """The parts with what both texts begin and end with, joined to a part that is the same where they meet."""
+    joined: list[Part] = []
+    for kind, text in [("same", head), *parts, ("same", tail)]:
+        if not text:
+            continue
+        if joined and joined[-1][0] == kind == "same":
+            joined[-1] = ("same", joined[-1][1] + text)
+        else:
+            joined.append((kind, text))
+    return tuple(joined)

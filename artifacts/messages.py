@@ -26,7 +26,15 @@ MAX_PARTS = 200
 MAX_NESTING = 32  # multiparts and messages within each other
 MAX_HEADER = 2000  # characters of a header that are shown
 MAX_ADDRESSES = 500
-_FAULTS = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError)  # what the library raises on broken input
+_FAULTS = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    RecursionError,
+    UnicodeError,
+)  # what the library raises on broken input
 _EXPECTED = frozenset({"from", "to", "subject", "date", "message-id", "mime-version", "received", "return-path", "sender", "reply-to"})
 
 
@@ -179,7 +187,7 @@ def _leaves(message: Message) -> Iterator[Message]:
     waiting = [message]
     while waiting:
         part = waiting.pop()
-        inner = part.get_payload()
+        inner = _safely(part.get_payload, None)
         if isinstance(inner, list) and part.get_content_maintype() != "message":
             waiting.extend(reversed([p for p in inner if isinstance(p, Message)]))
         else:

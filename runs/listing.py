@@ -5,7 +5,7 @@ import binascii
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -304,8 +304,8 @@ def _place(cursor: str) -> Place | None:
     try:
         rank, due, created, pk = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         at = moment(created)
-        return (int(rank), str(due), at, UUID(pk)) if at else None
-    except (ValueError, TypeError, AttributeError, binascii.Error):
+        return (int(rank), str(due), at.astimezone(UTC), UUID(pk)) if at else None
+    except (ValueError, OverflowError, TypeError, AttributeError, binascii.Error):
         return None
 
 

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -82,8 +82,8 @@ def before(rows: QuerySet[Run], given: str) -> QuerySet[Run]:
         return rows
     try:
         at, pk = base64.urlsafe_b64decode(given.encode()).decode().split("_")
-        when, last = datetime.fromisoformat(at), UUID(pk)
-    except (ValueError, binascii.Error):
+        when, last = datetime.fromisoformat(at).astimezone(UTC), UUID(pk)
+    except (ValueError, OverflowError, binascii.Error):
         raise BadCursor("`before` is the `next` of an earlier page, unchanged.") from None
     return rows.filter(Q(created_at__lt=when) | Q(created_at=when, pk__lt=last))
 

@@ -234,7 +234,7 @@ def _greeting(ticket: Ticket, language: str) -> str:
 
 def _without_reply_marks(subject: str) -> str:
     plain = re.sub(r"(?i)^(?:\s*(?:re|aw|fw|fwd|wg|res|enc)\s*:)+\s*", "", subject).strip()
-    return plain[:150] or "…"
+    return plain[:150].replace("=?", "=\u200a?") or "…"
 
 
 def _quote(text: str) -> str:

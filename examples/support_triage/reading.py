@@ -130,7 +130,8 @@ def _mailboxes(value: str) -> list[tuple[str, str]]:
 
 
 def _message_ids(value: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(re.findall(r"<[^<>\s]{1,250}>", value)))[:50]
+    found = re.findall(r"<[^<>\s]{1,250}>", value)
+    return tuple(dict.fromkeys(each for each in found if "=?" not in each))[:50]  # an encoded word is no part of an id
 
 
 def _attached(part: Part) -> Attached:

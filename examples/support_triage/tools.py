@@ -2,18 +2,18 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.errors import HeaderParseError
+from email import message_from_bytes
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import SMTP, default
 from email.utils import format_datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, StringConstraints
 
 from examples.support_triage.client import Desk, NoAnswer, NotReached, Refused, UnsendableMessage, send_mail
 from examples.support_triage.reading import UnreadableMessage, read
@@ -23,9 +23,17 @@ from runs.engine.tools import Absent, AnswerLost, Arguments, Call, Declined, Fil
 COMPANY = "Fernhill Support <support@fernhill.example>"
 DOMAIN = "fernhill.example"
 
-Line = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$", max_length=900)]
+
+def as_it_stands(text: str) -> str:
+    """What a header can hold and mean what it says. An encoded word (RFC 2047) would be read as other text, even as other headers."""
+    if "=?" in text:
+        raise ValueError("“=?” begins what mail programs read as other text than stands there")
+    return text
+
+
+Line = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$", max_length=900), AfterValidator(as_it_stands)]
 ADDRESS = r"[^\s<>@,\x00-\x1f\x7f]+@[^\s<>@,\x00-\x1f\x7f]+"
-Mailbox = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$", max_length=320)]
+Mailbox = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$", max_length=320), AfterValidator(as_it_stands)]
 
 
 @tool(
@@ -123,7 +131,10 @@ def everyone(arguments: Arguments) -> list[str]:
 
 def mailboxes(text: str) -> tuple[Address, ...]:
     """The addresses in “Name <address>”. Declined if it is none, so that nothing odd is ever sent."""
-    found = SMTP.header_factory("to", text)
+    try:
+        found = SMTP.header_factory("to", as_it_stands(text))
+    except Exception as error:  # the parser of the standard library raises many things over odd text
+        raise Declined(f"{text!r} is not an address.") from error
     if found.defects or not found.addresses or not all(re.fullmatch(ADDRESS, address.addr_spec) for address in found.addresses):
         raise Declined(f"{text!r} is not an address.")
     return found.addresses
@@ -131,17 +142,20 @@ def mailboxes(text: str) -> tuple[Address, ...]:
 
 def mailbox(name: str, address: str) -> str:
     """“Name <address>” as a header writes it; the bare address if the name can't stand in one."""
-    shown = " ".join("".join(c if c.isprintable() else " " for c in name).split())
+    shown = " ".join("".join(c if c.isprintable() else " " for c in name).split()).replace("=?", "")
     try:
         text = str(Address(display_name=shown, addr_spec=address))
         same = [found.addr_spec for found in mailboxes(text)] == [address]
-    except (ValueError, IndexError, HeaderParseError, Declined):
+    except Exception:  # the same parser
         return address
     return text if same else address
 
 
 def reply_subject(arguments: Arguments) -> str:
-    first, others = mailboxes(arguments["to"][0])[0], len(everyone(arguments)) - 1
+    reached = everyone(arguments)
+    if not arguments["to"]:
+        return f"E-mail a reply to {len(reached)} {'person' if len(reached) == 1 else 'people'}, in copy only"
+    first, others = mailboxes(arguments["to"][0])[0], len(reached) - 1
     return f"E-mail a reply to {first.display_name or first.addr_spec}" + (f" and {others} more" if others else "")
 
 
@@ -228,7 +242,45 @@ def compose(
         message.add_attachment(file.content, maintype=maintype, subtype=subtype, filename=file.name)
     if files:
         message.set_boundary(f"part-{message_id.strip('<>').partition('@')[0]}")
+    people, lines = {"to": to, "cc": cc, "from": [sender]}, {"subject": subject, "in-reply-to": in_reply_to}
+    _check_it_says(message, people, lines, references, body, files)
     return message
+
+
+HEADERS = frozenset("from to cc subject message-id in-reply-to references date mime-version content-type content-transfer-encoding".split())  # noqa: SIM905
+
+
+def _check_it_says(
+    message: EmailMessage,
+    people: Mapping[str, Sequence[str]],
+    lines: Mapping[str, str],
+    references: Sequence[str],
+    body: str,
+    files: Sequence[File],
+) -> None:
+    """Read the bytes as whoever gets them will. Declined if they say anything else than what was approved."""
+    got = message_from_bytes(message.as_bytes(), policy=default)
+    text = got.get_body(("plain",))
+    same = [
+        {name.lower() for name in got} <= HEADERS,
+        all(_addresses(got.get(name)) == [a.addr_spec for each in given for a in mailboxes(each)] for name, given in people.items()),
+        all(_spaced(got.get(name, "")) == _spaced(given) for name, given in lines.items()),
+        _spaced(got.get("references", "")) == _spaced(" ".join(references)),
+        text is not None and text.get_content().splitlines() == body.splitlines(),
+        [part.get_filename() for part in got.iter_attachments()] == [file.name for file in files],
+        [part.get_payload(decode=True) for part in got.iter_attachments()] == [file.content for file in files],
+    ]
+    if not all(same):
+        raise Declined("The message would not say what was approved; it was not sent.")
+
+
+def _addresses(header: Any) -> list[str]:
+    return [address.addr_spec for address in header.addresses] if header else []
+
+
+def _spaced(text: str) -> str:
+    """As a header is read: how it was folded says nothing."""
+    return " ".join(str(text).split())
 
 
 def approved_at(key: str) -> datetime | None:

@@ -304,3 +304,9 @@ def test_no_bytes_raise_anything_but_that_it_is_no_message(content: bytes) -> No
 )
 def test_html_becomes_the_text_in_it(source: str, text: str) -> None:
     assert text_of_html(source) == text
+
+
+@pytest.mark.parametrize("charset", ["idna", "punycode", "undefined", "rot13", "base64", "utf-8\0"])
+def test_a_charset_that_is_none_of_peoples_text_is_read_as_far_as_it_goes(charset: str) -> None:
+    raw = f"From: a@b.example\nContent-Type: text/plain; charset={charset}\n\nxn--a".encode() + b"\xff\n"
+    assert "xn--a" in str(messages.preview(raw))

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.support_triage.tools import approved_at, complete_message, compose, everyone, mailbox, mailboxes, reply_subject
-from runs.engine.tools import Declined, File
+from examples.support_triage.reading import read
+from examples.support_triage.tools import approved_at, complete_message, compose, everyone, mailbox, mailboxes, reply_subject, send_email
+from runs.engine.tools import Declined, File, InvalidArguments
 
 
 def composed(arguments, files=()):
@@ -29,6 +30,54 @@ def test_what_arrives_has_the_addresses_subject_body_and_files_of_the_action():
         (f.name, f.content) for f in files
     ]
     assert received["Message-ID"] == stored["message_id"]
+
+
+WORD = "=?utf-8?q?a=0D=0AReply-To=3A_thief@evil.example=0D=0A=0D=0APay_to_XX00?="
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"in_reply_to": f"<{WORD}@x>"},
+        {"references": ["<a@b>", f"<{WORD}@x>"]},
+        {"subject": WORD},
+        {"subject": "=?utf-8?q?You_get_=E2=82=AC9000_back?= ok"},
+        {"to": ["a@=?utf-8?q?evil.example?="]},
+        {"cc": ["=?utf-8?q?A_=3Ceve@evil.example=3E=2C?= <a@b.example>"]},
+        {"sender": "=?utf-8?q?x?= <a@b.example>"},
+    ],
+)
+def test_what_would_be_read_as_other_text_is_neither_taken_nor_sent(odd):
+    arguments = {"to": ["a@b.example"], "subject": "s", "body": "b", "cc": [], "bcc": [], "in_reply_to": "", "references": []}
+    a = complete_message(arguments, "00000000-0000-5000-8000-000000000001") | odd
+    with pytest.raises(InvalidArguments):
+        send_email.checked(**a)
+    with pytest.raises(Declined):
+        compose(a["to"], a["subject"], a["body"], a["cc"], a["in_reply_to"], a["references"], a["sender"], a["message_id"], [])
+
+
+def test_an_id_that_is_none_is_not_answered_to():
+    assert read(f"Message-ID: <{WORD}@x>\nReferences: <a@b> <{WORD}@x>\nFrom: a@b.example\n\nHello".encode()).references == ("<a@b>",)
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_whatever_stands_in_a_subject_or_a_name_is_what_arrives_or_nothing_is_sent(subject, name):
+    try:
+        stored, received = composed({"to": [mailbox(name, "a@b.example")], "subject": subject, "body": "b"})
+    except (Declined, ValueError):
+        return
+    assert " ".join(str(received["Subject"]).split()) == " ".join(stored["subject"].split())
+    assert [a.addr_spec for a in received["To"].addresses] == ["a@b.example"] and "Reply-To" not in received
+
+
+@pytest.mark.parametrize("text", ["<", "x.y:\x7f [1.2;a;x.y", '. \u202e:"', "\ud7ffx.y\\@\t[<\t", "x.y@[)?", ""])
+def test_what_is_no_address_is_said_to_be_none(text):
+    with pytest.raises(Declined):
+        mailboxes(text)
+
+
+def test_a_message_to_nobody_but_copies_is_described():
+    assert reply_subject({"to": [], "cc": ["a@b.example"], "bcc": []}) == "E-mail a reply to 1 person, in copy only"
 
 
 def test_the_same_action_makes_the_same_bytes():
