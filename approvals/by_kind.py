@@ -160,10 +160,11 @@ def _substituted(text: str) -> str:
 
 def _programs(words: list[str]) -> Iterator[tuple[str, str]]:
     """The programs that a command starts which run others, or as somebody else: the first word, and whatever such a program is given."""
-    at_start = True
-    for i, word in enumerate(words):
-        name = re.split(r"[/\\]", word)[-1].lower()
-        if re.fullmatch(r"[;|&()<>\n]*[;|&(][;|&()<>\n]*", word):
+    at_start, given = True, False
+    last = {sign: max((i for i, word in enumerate(words) if word.startswith(sign)), default=-1) for sign in filter(None, READERS.values())}
+    for i, (word, name) in enumerate(zip(words, map(_name, words), strict=True)):
+        after_such, given = given, given or name in AROUND  # whether a word so far starts others, so that the next may be what it starts
+        if set(word) <= _MARKS and set(word) & _BEGINS:
             at_start = True
             continue
         if not at_start or _is_redirected(words, i):
@@ -173,9 +174,16 @@ def _programs(words: list[str]) -> Iterator[tuple[str, str]]:
         if name in SHELLS:
             yield "runs_what_it_reads", name
         plain = re.sub(r"[\d.]+$", "", name)
-        if plain in READERS and (not READERS[plain] or any(each.startswith(READERS[plain]) for each in words[i + 1 :])):
+        if plain in READERS and (not READERS[plain] or last[READERS[plain]] > i):
             yield "runs_what_it_reads", plain
-        at_start = bool(re.match(r"\w+=", word)) or name in AROUND | BEFORE or (i > 0 and _is_given(words, i))
+        at_start = bool(re.match(r"\w+=", word)) or name in AROUND | BEFORE or after_such
+
+
+_MARKS, _BEGINS = set(";|&()<>\n"), set(";|&(")
+
+
+def _name(word: str) -> str:
+    return re.split(r"[/\\]", word)[-1].lower()
 
 
 def _is_redirected(words: list[str], at: int) -> bool:
@@ -185,11 +193,6 @@ def _is_redirected(words: list[str], at: int) -> bool:
 
 
 _REDIRECTION = re.compile(r"[<>]+")
-
-
-def _is_given(words: list[str], at: int) -> bool:
-    """Whether the words so far all belong to programs that start others, so that the next word may be what they start."""
-    return any(re.split(r"[/\\]", word)[-1].lower() in AROUND for word in words[:at])
 
 
 def amounts(action: CanonicalAction, facts: Facts) -> Iterator[Warning]:
