@@ -164,7 +164,7 @@ def _programs(words: list[str]) -> Iterator[tuple[str, str]]:
     last = {sign: max((i for i, word in enumerate(words) if word.startswith(sign)), default=-1) for sign in filter(None, READERS.values())}
     for i, (word, name) in enumerate(zip(words, map(_name, words), strict=True)):
         after_such, given = given, given or name in AROUND  # whether a word so far starts others, so that the next may be what it starts
-        if set(word) <= _MARKS and set(word) & _BEGINS:
+        if set(word) <= _PARTING and set(word) & _BEGINS:
             at_start = True
             continue
         if not at_start or _is_redirected(words, i):
@@ -179,7 +179,7 @@ def _programs(words: list[str]) -> Iterator[tuple[str, str]]:
         at_start = bool(re.match(r"\w+=", word)) or name in AROUND | BEFORE or after_such
 
 
-_MARKS, _BEGINS = set(";|&()<>\n"), set(";|&(")
+_PARTING, _BEGINS = set(";|&()<>\n"), set(";|&(")
 
 
 def _name(word: str) -> str:
