@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from email.utils import parseaddr
-from functools import lru_cache
 from hashlib import sha256
 from uuid import UUID
 
@@ -66,6 +65,5 @@ def _recipients(payload: Payload) -> _Message:
     return _Message(frozenset(_hash(each) for each in to), frozenset(each.rpartition("@")[2] for each in to if "@" in each))
 
 
-@lru_cache(maxsize=4096)
 def _hash(address: str) -> bytes:
     return sha256(address.encode("utf-8", "replace")).digest()

@@ -7,7 +7,6 @@ where the argument itself must not be.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 from access import characters
@@ -29,25 +28,27 @@ _CODES_SHOWN = 5
 
 def inspect(action: CanonicalAction, *, facts: Facts) -> tuple[Warning, ...]:
     """Everything that should be said about an action, the gravest first, then in the order of the paths. At most MAX_WARNINGS."""
-    found = dict.fromkeys(_hashable(warning) for check in CHECKS for warning in check(action, facts))
+    told: dict[str, bool] = {}  # of this one action: nothing of it may stay in memory
+    found = dict.fromkeys(_hashable(warning, told) for check in CHECKS for warning in check(action, facts))
     warnings = [Warning(code, severity, path, dict(params)) for code, severity, path, params in found]
     return tuple(sorted(warnings, key=lambda w: (SEVERITIES.index(w.severity), w.path, w.code))[:MAX_WARNINGS])
 
 
-def _hashable(warning: Warning) -> tuple[str, str, str, tuple[tuple[str, str | int], ...]]:
-    return warning.code, warning.severity, _without_secrets(warning.path), tuple(warning.params.items())
+def _hashable(warning: Warning, told: dict[str, bool]) -> tuple[str, str, str, tuple[tuple[str, str | int], ...]]:
+    return warning.code, warning.severity, _without_secrets(warning.path, told), tuple(warning.params.items())
 
 
-def _without_secrets(path: str) -> str:
+def _without_secrets(path: str, told: dict[str, bool]) -> str:
     """The path up to the first key that is itself something to hide."""
     steps = path.split("/")
-    hidden = next((i for i, step in enumerate(steps) if _is_sensitive(step)), len(steps))
+    hidden = next((i for i, step in enumerate(steps) if _is_sensitive(step, told)), len(steps))
     return "/".join(steps[:hidden])
 
 
-@lru_cache(maxsize=1024)
-def _is_sensitive(key: str) -> bool:
-    return bool(detectors.find(key, kinds=_VALUES))
+def _is_sensitive(key: str, told: dict[str, bool]) -> bool:
+    if key not in told:
+        told[key] = bool(detectors.find(key, kinds=_VALUES))
+    return told[key]
 
 
 # The texts of an action

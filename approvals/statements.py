@@ -5,7 +5,6 @@ What the parser cannot read is said to be unread, never taken to be harmless: a 
 
 import logging
 from collections.abc import Iterator
-from functools import lru_cache
 
 from sqlglot import exp, parse, tokenize
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -65,7 +64,6 @@ SHAPE = {exp.Create: "CREATE", exp.Drop: "DROP", exp.Alter: "ALTER", exp.Truncat
 DATA = (exp.Query, exp.Insert, exp.Update, exp.Delete, exp.Merge)  # what else is known well enough to say what it reaches
 
 
-@lru_cache(maxsize=256)
 def findings(text: str, dialect: str) -> tuple[tuple[str, str], ...]:
     """What deserves a warning, as (code, word). The word says which, or how many; it is the language's own and never from a value."""
     try:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -130,8 +130,7 @@ class Hub:
         self.rooms: dict[UUID, set[Room]] = {}
         self.tasks: list[asyncio.Task[None]] = []
         self.connected = False
-        self.looking: asyncio.Task[None] | None = None  # kept, so that it is not collected while it runs
-        self.doubting: asyncio.Task[None] | None = None
+        self.looks: set[asyncio.Task[None]] = set()  # kept, so that none is collected while it runs
 
     @contextmanager
     def watch(self, run_id: UUID, actor: Actor) -> Iterator[Feed]:
@@ -233,12 +232,12 @@ class Hub:
     def _heard(self, message: dict[str, Any]) -> None:
         if message["type"] == "subscribe":  # also when the client library has subscribed again by itself
             self.connected = True
-            self.looking = asyncio.create_task(self._look(rooms=True))
+            self._begin(self._look(rooms=True))
         elif message["type"] == "message":
             try:
                 said = orjson.loads(message["data"])
                 if said.get("rights"):
-                    self.doubting = asyncio.create_task(self._doubt())
+                    self._begin(self._doubt())
                     return
                 run_id, workspace_id, seq = UUID(said["run"]), UUID(said["workspace"]), int(said["seq"])
             except (ValueError, KeyError, TypeError, AttributeError):
@@ -247,6 +246,11 @@ class Hub:
             self.wake(run_id, seq)
             for room in self.rooms.get(workspace_id, ()):
                 room.put(run_id)
+
+    def _begin(self, look: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(look)
+        self.looks.add(task)
+        task.add_done_callback(self.looks.discard)
 
     async def _doubt(self) -> None:
         """Somebody's rights have changed: whose, of those who read here?"""

@@ -13,13 +13,13 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 import orjson
-from django.db.models import BigIntegerField, Case, Count, F, IntegerField, Q, QuerySet, TextField, Value, When
+from django.db.models import BigIntegerField, Case, Count, Exists, F, IntegerField, OuterRef, Q, QuerySet, TextField, Value, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
 from access import rules
 from access.ids import NotAReference, parse_reference
-from access.models import Agent, User
+from access.models import Agent, Membership, User
 from access.rules import Actor
 from artifacts import vault
 from config import clock
@@ -154,7 +154,7 @@ class Listing:
 def listing(actor: Actor, wanted: Wanted) -> Listing:
     """One page of the runs that the actor may see, and the counts of every filter."""
     mine = rules.visible(actor, Run, "runs.view")
-    scoped = _in_view(_found(mine, wanted.q), wanted.view, actor)
+    scoped = _in_view(_found(mine, wanted.q, actor), wanted.view, actor)
     of_agents = scoped.filter(agent__name__in=wanted.agents) if wanted.agents else scoped
     counts = dict(of_agents.order_by().values_list("state").annotate(Count("pk")))
     rows, older, newer = _page(of_agents, wanted)
@@ -180,17 +180,19 @@ def _states(group: str) -> tuple[str, ...]:
     return tuple(state.value for state in known.get(group, tuple(State)))
 
 
-def _found(runs: QuerySet[Run], q: str) -> QuerySet[Run]:
+def _found(runs: QuerySet[Run], q: str, actor: Actor) -> QuerySet[Run]:
     """Runs whose reference, title (as anybody sees it), owner, starter or agent holds every word, whatever its accents."""
     terms = q.split()[:TERMS]
     if not terms:
         return runs
-    return runs.filter(reduce(and_, (_holds(term) for term in terms)) | Q(ref=_reference(q)))
+    return runs.filter(reduce(and_, (_holds(term, actor) for term in terms)) | Q(ref=_reference(q)))
 
 
-def _holds(term: str) -> Q:
+def _holds(term: str, actor: Actor) -> Q:
     alike = folding.pattern(term)
-    starters = [str(pk) for pk in User.objects.filter(name__regex=alike).values_list("pk", flat=True)[:MOST_NAMED]]
+    here = Exists(Membership.objects.filter(user=OuterRef("pk"), workspace__in=actor.workspaces("runs.view")))
+    named = User.objects.filter(here, name__regex=alike).order_by("name", "pk")
+    starters = [str(pk) for pk in named.values_list("pk", flat=True)[:MOST_NAMED]]
     by_name = Q(owner__name__regex=alike) | Q(agent__name__regex=alike) | Q(starter_kind="human", starter_id__in=starters)
     return Q(title__rendition__regex=alike) | Q(ref__icontains=term) | by_name
 

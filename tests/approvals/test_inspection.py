@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from approvals import domains, inspection, sniffing
+from approvals import by_kind, contacts, domains, inspection, sniffing, statements
 from approvals.canonical import Attachment, CanonicalAction
 from approvals.inspection import LOCK, NOTE, WARN, WORDS, Facts, Warning, inspect, words
 from runs.engine.tools import Limit, Looked
@@ -185,6 +186,11 @@ def test_there_are_never_more_warnings_than_a_person_could_read() -> None:
     many = inspect(action({"rows": ["\u200b"] * 5_000 + ["password: hunter2"]}), facts=Facts())
     assert len(many) == inspection.MAX_WARNINGS
     assert many[0].severity == LOCK
+
+
+@pytest.mark.parametrize("module", [by_kind, contacts, inspection, statements])
+def test_nothing_that_an_action_says_stays_in_memory(module: ModuleType) -> None:
+    assert [name for name, each in vars(module).items() if hasattr(each, "cache_info") and each.__module__ == module.__name__] == []
 
 
 # Any action

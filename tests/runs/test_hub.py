@@ -89,6 +89,27 @@ def test_a_wake_is_read_once_for_all_who_watch(cast, monkeypatch):
     assert reads == [2, 3]
 
 
+def test_every_look_that_a_message_begins_is_kept_until_it_has_ended(monkeypatch):
+    begun: list[int] = []
+
+    async def scene() -> None:
+        here, go = hub.Hub(), asyncio.Event()
+
+        async def doubt() -> None:
+            begun.append(1)
+            await go.wait()
+
+        monkeypatch.setattr(here, "_doubt", doubt)
+        for _ in range(3):
+            here._heard({"type": "message", "data": b'{"rights": true}'})
+        assert len(here.looks) == 3
+        go.set()
+        await until_async(lambda: not here.looks)
+
+    asyncio.run(scene())
+    assert begun == [1, 1, 1]
+
+
 async def until_async(condition: Callable[[], Any], within: float = 10) -> None:
     end = time.monotonic() + within
     while not condition():
