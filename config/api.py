@@ -3,10 +3,10 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import orjson
 from django.core.exceptions import RequestDataTooBig
@@ -96,7 +96,7 @@ class StrictJson(Parser):
         if len(request.body) > JSON_MAX:
             raise BodyTooLarge(f"{len(request.body)} bytes; at most {JSON_MAX} are read.", limit=JSON_MAX)
         value = _parsed(request.body)
-        if wrong := [_as_wrong(("body", *place), why) for place, why in _unfit(value) if why != NUL or not _is_content(place)]:
+        if wrong := [_as_wrong(("body", *place), why) for place, each, why in _unfit(value) if each != "nul" or not _is_content(place)]:
             raise _invalid(wrong)
         return value
 
@@ -105,7 +105,9 @@ def _parsed(body: bytes) -> Any:
     try:
         return parse_json(body)
     except NotCanonical as error:
-        if wrong := [_as_wrong(("body", *place), why) for place, why in _unfit(_read_anyhow(body)) if "NUL" not in why]:
+        if wrong := [
+            _as_wrong(("body", *place), why) for place, each, why in _unfit(_read_anyhow(body)) if each in ("half", "half in name")
+        ]:
             raise _invalid(wrong) from error
         raise InvalidJson(error.detail) from error
 
@@ -119,27 +121,38 @@ def _read_anyhow(body: bytes) -> Any:
 
 
 Place = tuple[str | int, ...]
-NUL, HALF = "It has a NUL character.", "It has half a surrogate pair, which is no character."
+Unfit = Literal["nul", "half", "nul in name", "half in name"]
+WHY: Mapping[Unfit, str] = {
+    "nul": "It has a NUL character.",
+    "half": "It has half a surrogate pair, which is no character.",
+    "nul in name": "Its name has a NUL character.",
+    "half in name": "Its name has half a surrogate pair, which is no character.",
+}
 
 
-def _unfit(value: Any) -> Iterator[tuple[Place, str]]:
-    """Where a value holds text that no database keeps and no other system takes, in keys as well: (place, why)."""
+def _unfit(value: Any) -> Iterator[tuple[Place, Unfit, str]]:
+    """Where a value holds text that no database keeps and no other system takes, in keys as well: (place, what it is, why in words)."""
     left: list[tuple[Place, Any]] = [((), value)]
     while left:
         place, each = left.pop()
-        if isinstance(each, str) and (why := _why_unfit(each)):
-            yield place, why
+        if isinstance(each, str) and (found := _unfit_text(each)):
+            yield place, found, WHY[found]
         elif isinstance(each, dict):
             left += [((*place, _shown(name)), part) for name, part in each.items()]
-            yield from (((*place, _shown(name)), why.replace("It", "Its name", 1)) for name in each if (why := _why_unfit(name)))
+            yield from (((*place, _shown(name)), found, WHY[found]) for name in each if (found := _unfit_name(name)))
         elif isinstance(each, list):
             left += [((*place, i), part) for i, part in enumerate(each)]
 
 
-def _why_unfit(text: str) -> str:
+def _unfit_text(text: str) -> Literal["nul", "half"] | None:
     if "\0" in text:
-        return NUL
-    return "" if text.isascii() or not SURROGATE.search(text) else HALF
+        return "nul"
+    return None if text.isascii() or not SURROGATE.search(text) else "half"
+
+
+def _unfit_name(name: str) -> Literal["nul in name", "half in name"] | None:
+    found = _unfit_text(name)
+    return None if found is None else "nul in name" if found == "nul" else "half in name"
 
 
 def _shown(name: str) -> str:
@@ -263,9 +276,9 @@ class Problems:
 
     def process_view(self, request: HttpRequest, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HttpResponse | None:
         """No address and no query has text in it that is none; a body is looked at when it is read."""
-        wrong = [_as_wrong(("path", *place), why) for place, why in _unfit({name: str(value) for name, value in kwargs.items()})]
+        wrong = [_as_wrong(("path", *place), why) for place, _, why in _unfit({name: str(value) for name, value in kwargs.items()})]
         if request.path.startswith(ROOT):
-            wrong += [_as_wrong(("query", *place[:1]), why) for place, why in _unfit(dict(request.GET.lists()))]
+            wrong += [_as_wrong(("query", *place[:1]), why) for place, _, why in _unfit(dict(request.GET.lists()))]
             return refused(request, _invalid(wrong)) if wrong else None
         if wrong:
             raise Http404

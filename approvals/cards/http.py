@@ -39,7 +39,7 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
         raw=dict(action.arguments),
         unit="request",
         verb="send" if setting.effect == "send" else "run",
-        facts=sum_of((len(sent), "header"), (int(code is not None), "body")).replace("bodys", "bodies"),
+        facts=sum_of((len(sent), "header"), (int(code is not None), "body")),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
+from uuid import UUID
 
 from approvals.wordwise import Part
 from runs.engine.tools import Limit, Looked
@@ -124,7 +125,6 @@ class Amount:
     value: Any
     text: str
     title: str = "Amount"
-    note: str = ""
     share: tuple[str, ...] = ()  # the pieces of a bar of all that was paid: before, this, left
     said: str = ""  # the same in words
     warns: tuple[Warn, ...] = ()
@@ -162,9 +162,9 @@ class Place:
 class Paid:
     """An earlier payment of the same kind to the same account, executed here. `at` is when, `ref` the run's reference."""
 
-    at: Any
+    at: datetime
     text: str
-    run_id: Any
+    run_id: UUID
     ref: str
 
 
