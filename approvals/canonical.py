@@ -192,14 +192,14 @@ def _unlike(old: list[Any], new: list[Any]) -> Iterator[tuple[int, int, int, int
 
 _TOO_DEEP = f"Values are nested more than {MAX_DEPTH} deep."
 _BEYOND = "A whole number beyond 2⁵³−1 is not held exactly by every JSON reader; send it as text."
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
+HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
     """A copy of `value` in dicts, lists and scalars only; NotCanonical if some reader could read its JSON as something else."""
     _need(depth <= MAX_DEPTH, _TOO_DEEP)
     if isinstance(value, str):
-        _need(_HALF_PAIR.search(value) is None, "Text holds half a surrogate pair.")
+        _need(HALF_PAIR.search(value) is None, "Text holds half a surrogate pair.")
     elif isinstance(value, int) and not isinstance(value, bool):
         _need(abs(value) <= MAX_SAFE_INTEGER, _BEYOND)
     elif isinstance(value, float):

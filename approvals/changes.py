@@ -1,6 +1,6 @@
 """What differs between two actions, argument by argument. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,7 @@ def _top(path: str) -> str:
 def _row(name: str, titles: Mapping[str, Any], old: CanonicalAction, new: CanonicalAction, touched: set[str]) -> Row:
     before, after = old.arguments.get(name, ABSENT), new.arguments.get(name, ABSENT)
     title = str(titles.get(name, {}).get("title") or name)
-    return _compared(title, name, _said(before), _said(after), pointer("arguments", name) in touched)
+    return _compared(title, name, cards.said(before, joined=True), cards.said(after, joined=True), pointer("arguments", name) in touched)
 
 
 def _files_row(old: CanonicalAction, new: CanonicalAction, touched: set[str]) -> Row:
@@ -76,17 +76,3 @@ def _compared(title: str, name: str, before: str, after: str, changed: bool) -> 
     if not changed:
         return Row(title, name, (("same", after),), (("same", after),), False)
     return Row(title, name, *words(before, after), True)
-
-
-def _said(value: Any) -> str:
-    if value is ABSENT:
-        return "Not there"
-    if isinstance(value, str) and value:
-        return value
-    if cards.shape(value) == "list" and all(isinstance(each, str) for each in value):
-        return ", ".join(_as_text(value))
-    return cards.empty_word(value) if cards.shape(value) == "empty" else cards.pretty(value)
-
-
-def _as_text(values: Sequence[Any]) -> list[str]:
-    return [str(each) for each in values]

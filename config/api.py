@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from http import HTTPStatus
@@ -20,13 +19,11 @@ from access import problems
 from access.api import known
 from access.errors import BadInput, NotFound, NotSignedIn, Refusal
 from approvals.api import router as approvals
-from approvals.canonical import NotCanonical, parse_json
+from approvals.canonical import HALF_PAIR, NotCanonical, parse_json
 from runs.api import router as runs
 
 JSON_MAX = 1024 * 1024  # bytes of a JSON body; larger content goes to its own address, as it is
 ROOT = "/api/"
-
-SURROGATE = re.compile("[\ud800-\udfff]")
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +144,7 @@ def _unfit(value: Any) -> Iterator[tuple[Place, Unfit, str]]:
 def _unfit_text(text: str) -> Literal["nul", "half"] | None:
     if "\0" in text:
         return "nul"
-    return None if text.isascii() or not SURROGATE.search(text) else "half"
+    return None if text.isascii() or not HALF_PAIR.search(text) else "half"
 
 
 def _unfit_name(name: str) -> Literal["nul in name", "half in name"] | None:
@@ -156,7 +153,7 @@ def _unfit_name(name: str) -> Literal["nul in name", "half in name"] | None:
 
 
 def _shown(name: str) -> str:
-    return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name).replace("\0", "\N{SYMBOL FOR NULL}")
+    return HALF_PAIR.sub("\N{REPLACEMENT CHARACTER}", name).replace("\0", "\N{SYMBOL FOR NULL}")
 
 
 def _is_content(place: Place) -> bool:

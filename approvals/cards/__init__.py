@@ -11,7 +11,7 @@ from typing import Any
 
 from approvals.canonical import CanonicalAction, pointer
 from approvals.cards import command, email, generic, http, payment, record, sql
-from approvals.cards.drawing import empty_word, pretty, shape, sum_of
+from approvals.cards.drawing import empty_word, pretty, said, shape, sum_of
 from approvals.cards.parts import Address, Attached, Card, Field, Line, Paid, Preview, Setting, Warn
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "empty_word",
     "pointers",
     "pretty",
+    "said",
     "shape",
     "sum_of",
 ]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from email.utils import parseaddr
 from typing import Any
 
-from approvals.canonical import Attachment, CanonicalAction, pointer
+from approvals.canonical import ABSENT, Attachment, CanonicalAction, pointer
 from approvals.cards.parts import Address, Attached, Field, Line, Setting, Warn
 
 LONG = 160
@@ -125,3 +125,30 @@ def running(action: CanonicalAction) -> Line:
     if action.executor == "agent":
         return Line("/executor", "Run", f"By the agent{at}; Handrail cannot see the call.", ("/target",))
     return Line("/executor", "Run", f"If approved, at once and only once, by Handrail{at}.", ("/target",))
+
+
+def apart(setting: Setting, name: str, given: list[Any] | Mapping[str, Any]) -> list[Field]:
+    """Each value of one argument by itself, without a title. The first stands for the whole argument as well, with its warnings."""
+    whole = pointer("arguments", name)
+    fields: list[Field] = []
+    for place, value in given.items() if isinstance(given, Mapping) else enumerate(given):
+        path = pointer("arguments", name, place)
+        warns = warns_at(setting, path)
+        if not fields:
+            warns += tuple(warn for warn in field_of(setting, name, given).warns if warn.at == whole)
+        fields.append(Field(path, "", "", value, shape(value), warns=warns, mono=True, covers=() if fields else (whole,)))
+    return fields
+
+
+def said(value: Any, *, joined: bool = False) -> str:
+    """A value in words, as one of two that are compared. `joined`: texts of a list by commas, not as JSON."""
+    if value is ABSENT:
+        return "Not there"
+    match shape(value):
+        case "empty":
+            return empty_word(value)
+        case "flag":
+            return "Yes" if value else "No"
+        case "list" if joined and all(isinstance(each, str) for each in value):
+            return ", ".join(value)
+    return value if isinstance(value, str) else pretty(value)

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from approvals.canonical import CanonicalAction, pointer
-from approvals.cards.drawing import attachments, field_of, how, reaching, rest, running, shape, sum_of, warns_at
+from approvals.cards.drawing import apart, attachments, how, reaching, rest, running, shape, sum_of, warns_at
 from approvals.cards.parts import Card, Code, Field, Line, Piece, Place, Setting
 
 # names under which tools carry the parts of a request
@@ -58,15 +59,7 @@ def pieces(url: str, *, plain: bool = False) -> tuple[Piece, ...]:
 
 
 def _headers(setting: Setting, name: str, given: Mapping[str, Any]) -> list[Field]:
-    whole = pointer("arguments", name)
-    fields = []
-    for key, value in given.items():
-        path = pointer("arguments", name, key)
-        warns = warns_at(setting, path)
-        if not fields:
-            warns += tuple(warn for warn in field_of(setting, name, given).warns if warn.at == whole)
-        fields.append(Field(path, key, key, value, shape(value), warns=warns, mono=True, covers=(whole,) if not fields else ()))
-    return fields
+    return [replace(field, title=key, name=key) for field, key in zip(apart(setting, name, given), given, strict=True)]
 
 
 def _body(setting: Setting, name: str, value: Any) -> Code:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from approvals.canonical import ABSENT, CanonicalAction, canonical_json, pointer
-from approvals.cards.drawing import attachments, empty_word, field_of, how, pretty, reaching, rest, running, shape, sum_of, warns_at
+from approvals.cards.drawing import attachments, field_of, how, reaching, rest, running, said, shape, sum_of, warns_at
 from approvals.cards.parts import Card, Row, Setting
 from approvals.wordwise import Part, words
 
@@ -72,7 +72,7 @@ def _title(key: str) -> str:
 
 
 def _compared(old: Any, new: Any, *, masked: bool) -> tuple[tuple[Part, ...], tuple[Part, ...], bool]:
-    before, after = _said(old), _said(new)
+    before, after = said(old), said(new)
     if old is not ABSENT and new is not ABSENT and canonical_json(old) == canonical_json(new):
         return (("same", before),), (("same", after),), False
     if isinstance(old, str) and isinstance(new, str) and old and new and not masked:
@@ -100,17 +100,6 @@ def _is_empty(value: Any) -> bool:
     return value is ABSENT or shape(value) == "empty"
 
 
-def _said(value: Any) -> str:
-    if value is ABSENT:
-        return "Not there"
-    match shape(value):
-        case "empty":
-            return empty_word(value)
-        case "flag":
-            return "Yes" if value else "No"
-    return value if isinstance(value, str) else pretty(value)
-
-
 def _stays(setting: Setting, touched: set[str]) -> tuple[tuple[str, Any], ...]:
     record = setting.looked.record if setting.looked else None
-    return tuple((_title(key) or key, _said(value)) for key, value in (record or {}).items() if key not in touched)
+    return tuple((_title(key) or key, said(value)) for key, value in (record or {}).items() if key not in touched)

@@ -1,10 +1,11 @@
 """A statement for a database: its text line by line, each value it is given, and what a dry run found."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from approvals.canonical import CanonicalAction, pointer
-from approvals.cards.drawing import attachments, field_of, how, reaching, rest, running, shape, sum_of, warns_at
+from approvals.cards.drawing import apart, attachments, how, reaching, rest, running, sum_of, warns_at
 from approvals.cards.parts import Card, Code, Field, Setting
 
 # names under which tools carry a statement and its values
@@ -48,16 +49,7 @@ def _code(setting: Setting, name: str, text: str) -> Code:
 
 
 def _values(setting: Setting, name: str, given: list[Any] | Mapping[str, Any], mark: str) -> list[Field]:
-    """Each value by the sign that stands for it in the statement. The first stands for the whole argument as well."""
-    whole = pointer("arguments", name)
-    places = list(given.items()) if isinstance(given, Mapping) else list(enumerate(given))
-    fields = []
-    for place, value in places:
-        path, sign = pointer("arguments", name, place), f":{place}" if isinstance(place, str) else f"{mark}{place + 1}"
-        warns = warns_at(setting, path)
-        if not fields:
-            warns += tuple(warn for warn in field_of(setting, name, given).warns if warn.at == whole)
-        covers = (whole,) if not fields else ()
-        typed = _TYPES.get(type(value), "")
-        fields.append(Field(path, sign, "", value, shape(value), warns=warns, mono=True, covers=covers, typed=typed))
-    return fields
+    """Each value by the sign that stands for it in the statement."""
+    signs = [f":{place}" for place in given] if isinstance(given, Mapping) else [f"{mark}{i + 1}" for i in range(len(given))]
+    fields = zip(apart(setting, name, given), signs, strict=True)
+    return [replace(field, title=sign, typed=_TYPES.get(type(field.value), "")) for field, sign in fields]

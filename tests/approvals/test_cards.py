@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals import cards
+from approvals import cards, changes
 from approvals.canonical import ABSENT, Attachment, CanonicalAction
 from approvals.cards import Setting, Warn, command, email, http, payment, record, sql
 from approvals.cards.parts import Code, Field, Place, Row
@@ -261,3 +261,10 @@ def test_who_runs_it_and_with_what_is_part_of_the_card():
     card = drawn(an_action({}, executor="agent"))
     assert [line.value for line in card.lines] == ["Run by the agent through mail server; Handrail cannot see the call."]
     assert {part.title: part.value for part in card.folded} == {"Tool": "send, schema 1", "Credential": "smtp", "Nonce": "n-1"}
+
+
+def test_what_an_edit_changed_is_said_in_the_words_of_the_card():
+    old, new = an_action({"force": False, "tags": ["a", "b"]}), an_action({"force": True, "tags": []})
+    rows = {row.name: row for row in changes.between(old, new, None).rows}
+    said = {name: ["".join(text for _, text in side) for side in (row.before, row.after)] for name, row in rows.items()}
+    assert said == {"force": ["No", "Yes"], "tags": ["a, b", cards.empty_word([])]}
