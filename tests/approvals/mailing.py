@@ -3,10 +3,13 @@
 Their outside world is a list. Used by the tests of what reviewers see and decide.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
+
+from django.http import HttpResponse
 
 from access.models import User
 from access.rules import Actor
@@ -137,3 +140,8 @@ def rules(workspace_id: UUID, quorum: int = 1) -> None:
     for name in ("send_mail", "change_record"):
         if policy.in_force(workspace_id, name) is None:
             policy.set_rule(workspace_id, name, name="Outside e-mail, known customer", outcome="reviewers", by=None, quorum=quorum)
+
+
+def text(response: HttpResponse) -> str:
+    """What a page says, without its tags."""
+    return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())

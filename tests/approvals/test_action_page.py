@@ -23,12 +23,6 @@ HOSTILE = {
 }
 
 
-@pytest.fixture
-def riley(cast, client):
-    client.force_login(cast.riley)
-    return client
-
-
 def html(client, proposed, query="") -> str:
     response = client.get(proposed.url() + query)
     assert response.status_code == 200

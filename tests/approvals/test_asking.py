@@ -1,7 +1,5 @@
 """A reviewer asks the agent about an action that waits: the answer comes into the log, the action stays as it is, and deciding goes on."""
 
-import re
-
 import pytest
 
 from access.rules import person
@@ -13,7 +11,7 @@ from runs.engine.models import script
 from runs.engine.workflow import Answers, Channel, workflow
 from runs.models import Event, Run
 from tests.approvals import mailing
-from tests.approvals.mailing import MAIL, propose_mail, send_mail, sent
+from tests.approvals.mailing import MAIL, propose_mail, send_mail, sent, text
 from tests.together import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,10 +44,6 @@ def ask(proposed, who, question=WHY):
 
 def events(proposed, kind) -> list[Event]:
     return list(Event.objects.filter(run_id=proposed.run.pk, type=kind).order_by("seq"))
-
-
-def text(response) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
 
 
 def approve(proposed, who):

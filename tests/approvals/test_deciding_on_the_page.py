@@ -1,6 +1,5 @@
 """Deciding in the browser, as requests: two steps, one decision, every refusal in place, and nothing decided by looking."""
 
-import re
 from datetime import timedelta
 
 import pytest
@@ -9,31 +8,15 @@ from access.rules import person
 from approvals import decisions
 from approvals.models import Decision, ProposedAction
 from config import clock
-from tests.approvals.mailing import propose_mail, rules, sent
+from tests.approvals.mailing import propose_mail, rules, sent, text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HTMX = {"HX-Request": "true", "HX-Target": "panel"}
 
 
-@pytest.fixture
-def proposed(cast):
-    sent.clear()
-    return propose_mail(cast, cc=["accounts@brightwater.example"])
-
-
-@pytest.fixture
-def riley(cast, client):
-    client.force_login(cast.riley)
-    return client
-
-
 def post(client, proposed, verdict="approved", headers=None, **more):
     given = {"verdict": verdict, "digest": proposed.action.digest} | more
     return client.post(proposed.url("decision"), given, headers=headers)
-
-
-def text(response) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
 
 
 def test_approving_is_two_steps_and_the_first_decides_nothing(riley, proposed):

@@ -9,23 +9,11 @@ from approvals import decisions, editing, exact, policy
 from approvals.errors import AlreadyDecided, DigestChanged, EditRefused, NothingChanged, SelfApproval, Unreadable
 from approvals.models import Decision, Grant, ProposedAction
 from runs.models import Event, Run
-from tests.approvals.mailing import propose_change, propose_mail, rules, sent
+from tests.approvals.mailing import propose_change, propose_mail, rules, sent, text
 from tests.together import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HTMX = {"HX-Request": "true", "HX-Target": "panel"}
-
-
-@pytest.fixture
-def proposed(cast):
-    sent.clear()
-    return propose_mail(cast, cc=["accounts@brightwater.example"])
-
-
-@pytest.fixture
-def riley(cast, client):
-    client.force_login(cast.riley)
-    return client
 
 
 def edited(proposed, by, **changes):
@@ -37,10 +25,6 @@ def typed(proposed, **changes) -> dict[str, str]:
     """The form as a browser would post it."""
     fields = {field.input_name: field.text for field in editing.form(proposed.action) if not field.fixed}
     return fields | {f"argument.{name}": text for name, text in changes.items()} | {"digest": proposed.action.digest}
-
-
-def text(response) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
 
 
 def checked(response) -> str:
