@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.triage import TICKETS, Triage
 from tests.stack import ROOT
+
+pytestmark = pytest.mark.sqlite_only  # what the demo has unless it is told otherwise
 
 
 def manage(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
