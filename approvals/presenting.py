@@ -91,6 +91,7 @@ def panel(
     is not what stands in the bar now. `editing`: the form that stands in the place of the card.
     """
     drawn_course = course(action, actor, typed=typed)
+    before = before or _edited_from(action)
     full = isinstance(decisions.may_decide(action, actor), Yes)
     subject, reason = _words(action, full)
     what, broken = _what(action, full)
@@ -114,6 +115,13 @@ def panel(
         editing=editing,
         edited_by_me=action.editor_id is not None and action.editor_id == actor.user_id,
     )
+
+
+def _edited_from(action: ProposedAction) -> ProposedAction | None:
+    """What a person edited to make this action: who decides on it must see what is theirs and what was the agent's."""
+    if action.editor_id is None:
+        return None
+    return ProposedAction.objects.select_related(*RELATED).filter(superseded_by=action, run=action.run_id).order_by("-proposed_seq").first()
 
 
 # the card --------------------------------------------------------------------------------------------------------------------------

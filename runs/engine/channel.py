@@ -316,7 +316,7 @@ class Channel:
             if answer.approved:
                 gates.current().deliver(run, answer.action_id)
             self._journal.end(run, entry, _as_json(answer), label="internal", seq=answer.seq)
-            self._completed(run, step, self._plan_step(plan_title), 0)
+            self._allowed(run, step, plan_title)
         return answer
 
     def _record(self, name: str, given: Any, write: Callable[[Held, JournalEntry], Any]) -> Any:
@@ -348,11 +348,18 @@ class Channel:
         )
         return made, run.append(data, actor=self._agent, texts={"content": payload}, artifact=made)
 
-    def _completed(self, run: Held, step: str, plan_step: int | None, ms: int) -> None:
+    def _allowed(self, run: Held, step: str, plan_title: str) -> None:
+        """A proposal is settled. A tool's own step of the plan is done when it was performed, not when it was allowed."""
+        at = self._plan_step(plan_title)
+        if plan_title == APPROVAL:
+            self._completed(run, step, at, 0)
+        else:
+            self._completed(run, step, None, 0, done=max((at or 1) - 1, 0))
+
+    def _completed(self, run: Held, step: str, plan_step: int | None, ms: int, *, done: int | None = None) -> None:
         run.append(StepCompleted(step=step, plan_step=plan_step, ms=ms), actor=self._agent)
-        done = plan_step or 0
-        left = max(len(self._plan) - done, 0)
-        run.append(CheckpointSaved(after=step, done=done, left=left), actor=log.ENGINE)
+        done = (plan_step or 0) if done is None else done
+        run.append(CheckpointSaved(after=step, done=done, left=max(len(self._plan) - done, 0)), actor=log.ENGINE)
 
     def _count(self, run: Held, ms: int, tokens: int = 0, cost_micro: int = 0) -> None:
         row = run.row

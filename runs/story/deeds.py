@@ -43,7 +43,7 @@ def proposed(draft: Draft, line: Line) -> None:
     row = draft.add(
         line,
         "proposal",
-        ("Proposed: ", subject or Tool(tool)),
+        (line.who, " put up an edit: ", subject or Tool(tool)) if line.who.kind == "human" else ("Proposed: ", subject or Tool(tool)),
         icon="mail" if action.effect == "send" else "tool",
         lines=((reason,),) if reason else (),
         facts=proposal_facts(line),

@@ -2,6 +2,7 @@
 (() => {
   const FIELD = "input, textarea, select";
   const dirty = new WeakSet();
+  const remembered = new Map(); // what was typed in a field that is gone for now, by its name
 
   Object.assign(Idiomorph.defaults.callbacks, { beforeNodeMorphed: mayMorph, beforeAttributeUpdated: mayChange });
 
@@ -22,7 +23,7 @@
   document.addEventListener("input", (event) => event.target.form && dirty.add(event.target.form));
   document.addEventListener("reset", (event) => dirty.delete(event.target));
   document.addEventListener("htmx:oobBeforeSwap", (event) => around(event.detail.target));
-  document.addEventListener("htmx:beforeSwap", (event) => refused(event) || around(event.detail.target));
+  document.addEventListener("htmx:beforeSwap", (event) => refused(event) || around(event.detail.target, sent(event.detail)));
   document.addEventListener("htmx:sendError", unanswered);
   document.addEventListener("htmx:timeout", unanswered);
   // of an outerHTML swap the target is gone, and the event is at what came for it
@@ -49,22 +50,29 @@
   }
 
   // the swap itself is synchronous, so a microtask comes right after it and before the page is painted
-  function around(target) {
+  function around(target, sentForm) {
     if (!target) return;
-    const kept = typed(target);
+    const kept = typed(target).filter(([field]) => !sentForm || field.form !== sentForm).map(([field, value]) => [field.dataset.kept, value]);
     const focus = focused(target);
-    if (kept.length || focus) queueMicrotask(() => { restore(kept); refocus(focus); });
+    queueMicrotask(() => { restore(kept); refocus(focus); });
   }
 
   // [data-kept="name"]: what was typed there comes back in the field of that name that replaces it
   function typed(target) {
-    return [...target.querySelectorAll("[data-kept]")].filter((field) => field.value).map((field) => [field.dataset.kept, field.value]);
+    return [...target.querySelectorAll("[data-kept]")].filter((field) => field.value).map((field) => [field, field.value]);
+  }
+
+  // the form whose words were taken: they are not typed any more
+  function sent(detail) {
+    const asked = detail.requestConfig;
+    return asked?.verb === "post" && detail.xhr.status < 400 ? asked.elt.closest("form") : null;
   }
 
   function restore(kept) {
-    for (const [name, value] of kept) {
-      const field = document.querySelector(`[data-kept="${CSS.escape(name)}"]`);
-      if (field && !field.value) field.value = value;
+    for (const [name, value] of kept) remembered.set(name, value);
+    for (const field of document.querySelectorAll("[data-kept]")) {
+      if (!field.value && remembered.has(field.dataset.kept)) field.value = remembered.get(field.dataset.kept);
+      remembered.delete(field.dataset.kept);
     }
   }
 

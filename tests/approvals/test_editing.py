@@ -166,8 +166,18 @@ def test_two_steps_put_it_up_and_the_new_page_says_what_changed(riley, proposed)
     page = text(riley.get(put["Location"]))
     assert "You edited this." in page and "What changed" in page and "you can’t decide on it" in page
     assert newer.digest == checked(shown)
+    assert "What changed" in text(riley.get(f"/actions/{newer.pk}"))  # however one comes to it
     assert exact.read(newer).arguments["cc"] == []
     assert "You edited this." in text(riley.get(proposed.url()))
+
+
+def test_who_decides_on_an_edit_sees_who_edited_what(cast, client, proposed):
+    made = edited(proposed, person(cast.riley.pk), subject="Your refund")
+    client.force_login(cast.sam)
+    for address in (f"/actions/{made.action.pk}", "/inbox"):
+        page = text(client.get(address))
+        assert "Riley edited this." in page and "What changed" in page and "Your version" not in page
+    assert "put up an edit" in text(client.get(f"/runs/{proposed.run.pk}"))
 
 
 def test_what_is_changed_after_the_look_is_shown_again_and_not_put_up(riley, proposed):

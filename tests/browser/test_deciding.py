@@ -163,6 +163,26 @@ def test_sam_rejects_and_must_say_why(page, waiting):
     assert waiting.sent() == 0
 
 
+def test_escape_leaves_the_reason_and_r_comes_back_to_it_as_it_was_typed(page, waiting):
+    open_live(page, waiting, "Sam")
+    page.keyboard.press("r")
+    reason = page.get_by_label("What should change?")
+    expect(reason).to_be_focused()
+    page.keyboard.type("Attach the")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Reject…")).to_be_visible()
+    expect(reason).to_have_count(0)
+    page.keyboard.press("r")
+    expect(reason).to_be_focused()
+    expect(reason).to_have_value("Attach the")
+    page.keyboard.press("End")
+    page.keyboard.type(" record, ok?")
+    page.get_by_role("button", name="Reject", exact=True).click()
+    expect(page.get_by_text("You rejected this.")).to_be_visible()
+    expect(page.get_by_label("What you typed, not sent")).to_be_hidden()
+    waiting.run.wait_for("succeeded", within=SECONDS)
+
+
 def test_riley_asks_and_the_answer_comes_by_itself(page, new_context, waiting):
     open_live(page, waiting, "Riley")
     sam = open_live(new_context().new_page(), waiting, "Sam")
