@@ -46,10 +46,10 @@ class Result:
 
 
 def phases() -> list[Phase]:
-    # file by file in the order of collection, which begins with the long ones; tests that start the house anyway, one by one. Three
-    # processes on two cores where tests mostly wait; a browser does not
+    # File by file in the order of collection, which begins with the long ones; of the acceptance tests each starts the house anyway, so one by
+    # one. Three processes on two cores where tests mostly wait; a browser does not.
     unit = {"marks": "not browser and not acceptance", "dist": "loadfile", "processes": 3}
-    browser = {"marks": "browser", "dist": "load"}
+    browser = {"marks": "browser", "dist": "loadfile"}
     acceptance = {"marks": "acceptance and not browser", "dist": "load", "processes": 3}
     return [
         Phase("Unit and integration", "sqlite", **unit),
