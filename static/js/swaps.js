@@ -52,7 +52,8 @@
   // the swap itself is synchronous, so a microtask comes right after it and before the page is painted
   function around(target, sentForm) {
     if (!target) return;
-    const kept = typed(target).filter(([field]) => !sentForm || field.form !== sentForm).map(([field, value]) => [field.dataset.kept, value]);
+    const going = (form) => form && (form === sentForm || form.matches(".htmx-request")); // sent, or on its way: an answer brings back what was refused
+    const kept = typed(target).filter(([field]) => !going(field.form)).map(([field, value]) => [field.dataset.kept, value]);
     const focus = focused(target);
     queueMicrotask(() => { restore(kept); refocus(focus); });
   }
