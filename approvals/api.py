@@ -93,10 +93,7 @@ async def action(request: HttpRequest, action_id: str, wait: Annotated[int, Quer
 @router.post("/actions/{action_id}/decisions", response={200: Any, 201: Any}, summary="Decide on exactly this action")
 def decide(request: HttpRequest, action_id: str, body: DecisionIn) -> Status:
     """`digest` names what was on the screen; a newer action is refused with its digest. The same decision again gives the first (200)."""
-    actor: Actor = request.actor
-    if actor.kind != "human":
-        raise PeopleDecide
-    found = rules.get(actor, ProposedAction, action_id, "approvals.decide")
+    actor, found = _of_a_person(request, action_id, "approvals.decide", PeopleDecide)
     seen = forms.seen(presenting.sums(found), seconds=body.seen.seconds, opened=body.seen.opened, acks=body.acks)
     decided = decisions.decide(
         found, reviewer=actor, verdict=body.verdict, digest=body.digest, reason=body.reason, acks=body.acks, seen=seen
@@ -108,10 +105,7 @@ def decide(request: HttpRequest, action_id: str, body: DecisionIn) -> Status:
 @router.post("/actions/{action_id}/edits", response={200: Any, 201: Any}, summary="Put another version of this action up for decision")
 def edit(request: HttpRequest, action_id: str, body: EditIn) -> Status:
     """A new action with these arguments takes the place of the one with this digest; another person decides on it. The same again: 200."""
-    actor: Actor = request.actor
-    if actor.kind != "human":
-        raise PeopleDecide
-    found = rules.get(actor, ProposedAction, action_id, "approvals.decide")
+    actor, found = _of_a_person(request, action_id, "approvals.decide", PeopleDecide)
     made = editing.edit(found, by=actor, arguments=body.arguments, digest=body.digest)
     return Status(200 if made.again else 201, {"action": _as_action(made.action), "again": made.again})
 
@@ -119,10 +113,7 @@ def edit(request: HttpRequest, action_id: str, body: EditIn) -> Status:
 @router.post("/actions/{action_id}/questions", response={200: Any, 201: Any}, summary="Ask the agent about this action")
 def ask(request: HttpRequest, action_id: str, body: QuestionIn) -> Status:
     """The answer comes as an event of the run. Deciding goes on meanwhile. The same question while it is open gives the first (200)."""
-    actor: Actor = request.actor
-    if actor.kind != "human":
-        raise PeopleDecide
-    found = rules.get(actor, ProposedAction, action_id, "approvals.decide")
+    actor, found = _of_a_person(request, action_id, "approvals.decide", PeopleDecide)
     asked = asking.ask(found, by=actor, question=body.question, digest=body.digest)
     told = {"id": asked.question, "seq": asked.seq, "again": asked.again}
     return Status(200 if asked.again else 201, {"question": told})
@@ -131,13 +122,18 @@ def ask(request: HttpRequest, action_id: str, body: QuestionIn) -> Status:
 @router.post("/actions/{action_id}/resolution", response={200: Any, 201: Any}, summary="Say what became of an action with a lost answer")
 def resolve(request: HttpRequest, action_id: str, body: ResolutionIn) -> Status:
     """Only while its outcome is unknown, and only by who had no part in it. The same said again gives the first (200)."""
-    actor: Actor = request.actor
-    if actor.kind != "human":
-        raise PeopleSay
-    found = rules.get(actor, ProposedAction, action_id, "runs.recover")
+    actor, found = _of_a_person(request, action_id, "runs.recover", PeopleSay)
     said = execution.resolve(found, by=actor, outcome=body.outcome, note=body.note, reference=body.reference)
     told = {"outcome": said.outcome, "seq": said.seq, "again": said.again}
     return Status(200 if said.again else 201, {"resolution": told, "action": _as_action(found)})
+
+
+def _of_a_person(request: HttpRequest, action_id: str, capability: str, otherwise: type[Forbidden]) -> tuple[Actor, ProposedAction]:
+    """Who asks, and the action, if that is a person who may do this to it. An agent is refused with `otherwise`."""
+    actor: Actor = request.actor
+    if actor.kind != "human":
+        raise otherwise
+    return actor, rules.get(actor, ProposedAction, action_id, capability)
 
 
 def _asked(request: HttpRequest, action_id: str) -> tuple[Actor, ProposedAction, dict[str, Any]]:

@@ -19,7 +19,7 @@ from runs.engine.gates import Question
 from runs.engine.lease import Claim
 from runs.engine.models import Completion
 from runs.log import Held, Text
-from runs.vocabulary import ModelCalled, QuestionAnswered
+from runs.vocabulary import QuestionAnswered
 
 logger = logging.getLogger(__name__)
 DEADLINE = 60.0  # seconds for one answer
@@ -62,17 +62,7 @@ def _asked(lease: Claim, question: Question, answers: Answers | None) -> Complet
 
 
 def _tell_call(run: Held, agent: Actor, question: Question, answers: Answers, completion: Completion, begun: float) -> int:
-    data = ModelCalled(
-        model=completion.model,
-        scripted=completion.scripted,
-        prompt=answers.prompt,
-        prompt_version=completion.prompt_version,
-        tokens_in=completion.tokens_in,
-        tokens_out=completion.tokens_out,
-        cost_micro=completion.cost_micro,
-        ms=int((time.monotonic() - begun) * 1000),
-        finish=completion.finish,
-    )
+    data = completion.told(answers.prompt, ms=effects.ms_since(begun))
     given = Text(orjson.dumps({"question": question.text}), "personal", "application/json")
     got = Text(orjson.dumps(dict(completion.values)), "personal", "application/json")
     return run.append(data, actor=agent, texts={"input": given, "output": got}, caused_by=question.seq)

@@ -25,7 +25,6 @@ from runs.engine.answering import Answers, answer_open
 from runs.engine.gates import Answer, Approved, Attached, Proposal
 from runs.engine.journal import Journal, digest, result_of
 from runs.engine.lease import Claim
-from runs.engine.models import Completion
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.retry import Again, decide
 from runs.engine.tools import TOOLS, Call, InvalidArguments, Tool, ToolError
@@ -36,7 +35,6 @@ from runs.vocabulary import (
     BlockRaised,
     CheckpointSaved,
     MilestoneReached,
-    ModelCalled,
     NotePosted,
     PlanSet,
     ReportPublished,
@@ -191,11 +189,11 @@ class Channel:
         begun = time.monotonic()
         with self._lease.calling(MODEL_DEADLINE):
             completion = models.ask(prompt, variables)
-        ms = _ms_since(begun)
+        ms = effects.ms_since(begun)
         points.reached("model-answered")
         with self._hold() as run:
             texts = {"input": _json_text(variables, "secret"), "output": _json_text(dict(completion.values), "personal")}
-            seq = run.append(_called(prompt, completion, step, ms), actor=self._agent, texts=texts)
+            seq = run.append(completion.told(prompt, ms=ms, step=step), actor=self._agent, texts=texts)
             self._journal.end(run, entry, dict(completion.values), label="personal", seq=seq)
             self._count(run, ms, completion.tokens_in + completion.tokens_out, completion.cost_micro)
             self._completed(run, step, plan_step, ms)
@@ -233,8 +231,8 @@ class Channel:
             with self._lease.calling(tool.deadline + 5):
                 result = tool(call, arguments)
         except ToolError as error:
-            self._failed(tool, entry, step, error, _ms_since(begun))
-        ms = _ms_since(begun)
+            self._failed(tool, entry, step, error, effects.ms_since(begun))
+        ms = effects.ms_since(begun)
         with self._hold() as run:
             ended = ToolEnded(tool=tool.name, outcome="ok", ms=ms, step=step)
             seq = run.append(ended, actor=self._agent, texts={"result": _json_text(result, tool.label)})
@@ -387,21 +385,6 @@ class Channel:
         return effects.hold(self._lease)
 
 
-def _called(prompt: str, completion: Completion, step: str, ms: int) -> ModelCalled:
-    return ModelCalled(
-        model=completion.model,
-        scripted=completion.scripted,
-        prompt=prompt,
-        prompt_version=completion.prompt_version,
-        step=step,
-        tokens_in=completion.tokens_in,
-        tokens_out=completion.tokens_out,
-        cost_micro=completion.cost_micro,
-        ms=ms,
-        finish=completion.finish,
-    )
-
-
 def _next_version(run_id: UUID, name: str) -> int:
     return Artifact.objects.filter(run_id=run_id, name=name).count() + 1
 
@@ -440,7 +423,3 @@ def _wrap(value: Any) -> Any:
 
 def _json_text(value: Any, label: str) -> Text:
     return Text(orjson.dumps(value), label, "application/json")
-
-
-def _ms_since(begun: float) -> int:
-    return int((time.monotonic() - begun) * 1000)

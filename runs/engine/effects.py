@@ -124,12 +124,12 @@ def _run(p: Performance) -> Any:
         with p.lease.calling(p.tool.deadline + 2):
             result = p.tool(_call(p, begun), p.redemption.arguments)
     except ToolError as error:
-        return _went_wrong(p, error, _ms_since(begun))
+        return _went_wrong(p, error, ms_since(begun))
     except Exception as error:  # whatever a tool's own code raises says nothing about what the outside did
         logger.exception("tool raised", extra={"run": str(p.lease.run_id), "step": p.entry.step})
-        return _went_wrong(p, ToolError(f"The tool raised {type(error).__name__}."), _ms_since(begun))
+        return _went_wrong(p, ToolError(f"The tool raised {type(error).__name__}."), ms_since(begun))
     points.reached(f"called-{p.tool.name}")
-    return _settle(p, result, found=False, ms=_ms_since(begun))
+    return _settle(p, result, found=False, ms=ms_since(begun))
 
 
 def _went_wrong(p: Performance, error: ToolError, ms: int) -> Any:
@@ -205,7 +205,7 @@ def _look_up(p: Performance) -> Found | Absent | Unsure:
     except Exception as error:
         logger.exception("look-up raised", extra={"run": str(p.lease.run_id), "step": p.entry.step})
         looked, trouble = Unsure(f"The look-up raised {type(error).__name__}."), "error"
-    _tell_look(p, looked, trouble, _ms_since(begun))
+    _tell_look(p, looked, trouble, ms_since(begun))
     return looked
 
 
@@ -307,5 +307,6 @@ def _until(at: Any) -> float:
     return max((at - clock.now()).total_seconds(), 0.1)
 
 
-def _ms_since(begun: float) -> int:
+def ms_since(begun: float) -> int:
+    """Milliseconds since a moment of `time.monotonic()`."""
     return int((time.monotonic() - begun) * 1000)

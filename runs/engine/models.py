@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runs.vocabulary import ModelCalled
+
 Script = Callable[..., Mapping[str, Any]]
 
 
@@ -22,6 +24,21 @@ class Completion:
     tokens_out: int = 0
     cost_micro: int = 0
     finish: str = "stop"
+
+    def told(self, prompt: str, *, ms: int, step: str | None = None) -> ModelCalled:
+        """The event of this call, as the log has it."""
+        return ModelCalled(
+            model=self.model,
+            scripted=self.scripted,
+            prompt=prompt,
+            prompt_version=self.prompt_version,
+            step=step,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            cost_micro=self.cost_micro,
+            ms=ms,
+            finish=self.finish,
+        )
 
 
 @dataclass(frozen=True)
