@@ -1,7 +1,8 @@
 """The course of an action: all of it that changes while somebody looks. Made of renditions only, so that page, reply and push share it."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -127,11 +128,13 @@ class Course:
 
     @property
     def key(self) -> str:
-        """Changes exactly when a viewer must be shown something new; a claim alone leaves the bar as it is."""
-        stages = ",".join(str(stage.seq) for stage, _ in self.stages)
-        place = self.background.place
-        asked = ",".join(str(each.answer_seq or each.seq) for each in self.exchanges)
-        return f"{self.action.state}:{self.waits}:{self.action.round}:{len(self.votes)}:{stages}:{place}:{asked}:{self.claimed_by}"
+        """Changes exactly when a viewer must be shown something new: the beginning says whether it waits, the rest stands for all that is drawn.
+
+        Made of what was read, not of where the log stands: whoever reads while the action goes on may have read an older half.
+        """
+        drawn = [getattr(self, field.name) for field in fields(self) if field.name not in ("action", "bar")]
+        seen = hashlib.blake2b(repr(drawn).encode(), digest_size=12).hexdigest()
+        return f"{self.action.state}:{self.waits}:{self.action.round}:{seen}"
 
 
 def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) -> Course:

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from access.rules import person
 from approvals import decisions, presenting
+from approvals.course import course
 from artifacts import vault
 from tests.approvals.mailing import CSV, propose_change, propose_mail
 
@@ -217,6 +218,19 @@ def test_a_push_replaces_the_bar_only_when_it_is_over(cast):
     decisions.decide(proposed.action, reviewer=person(cast.sam.pk), verdict="approved", digest=proposed.action.digest)
     over = presenting.push_inbox(riley, proposed.action.pk, last_key=first.key)
     assert 'id="decide-' in over.html and "data-over" in over.html and "Sam approved this." in over.html
+
+
+@pytest.mark.parametrize("propose", [propose_mail, propose_change])
+def test_an_action_read_in_two_halves_is_never_taken_for_what_it_is_now(cast, propose):
+    proposed = propose(cast)
+    decisions.decide(proposed.action, reviewer=person(cast.sam.pk), verdict="approved", digest=proposed.action.digest)
+    early = presenting.find(person(cast.riley.pk), proposed.action.pk)  # the first half: the action and its grant
+    assert proposed.walk() == "succeeded"
+    early.run.refresh_from_db()  # the second: the run and its log, which went on
+    drawn = course(early, person(cast.riley.pk))
+    assert drawn.outcome and "the run has to reach it" in drawn.outcome.text and len(drawn.stages) > 2
+    push = presenting.push_inbox(person(cast.riley.pk), proposed.action.pk, last_key=drawn.key)
+    assert "what ran is what was approved." in push.html
 
 
 def test_a_push_to_somebody_elses_action_is_only_their_own_queue(cast):
