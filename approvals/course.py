@@ -128,9 +128,10 @@ class Course:
 
     @property
     def key(self) -> str:
-        """Changes exactly when a viewer must be shown something new: the beginning says whether it waits, the rest stands for all that is drawn.
+        """Changes exactly when a viewer must be shown something new.
 
-        Made of what was read, not of where the log stands: whoever reads while the action goes on may have read an older half.
+        Its beginning says whether the action waits. The rest stands for what was read, not for where the log stands: whoever reads while
+        the action goes on may have read an older half.
         """
         drawn = [getattr(self, field.name) for field in fields(self) if field.name not in ("action", "bar")]
         seen = hashlib.blake2b(repr(drawn).encode(), digest_size=12).hexdigest()

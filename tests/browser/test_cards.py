@@ -16,7 +16,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.acceptance.triage import Triage
+from tests.acceptance.triage import Person, Triage
 from tests.browser.test_deciding import as_uuid, sign_in
 from tests.browser.test_every_page import browsing, faults
 from tests.stack import ROOT, Stack
@@ -227,7 +227,7 @@ def test_a_refund_beyond_what_is_left_can_not_be_approved(new_context: Callable[
     # once the payment is given back, whoever asks again finds Approve locked, with the reason beside the amount
     if not OUTSIDE["payment"](server):
         first = Asked(server, KINDS["payment"])
-        with Person(server, "riley") as riley:
+        with Person(server, "Riley") as riley:
             riley.decide(first.action, "approved")
         first.run.wait_for("succeeded", within=PATIENCE / 1000)
     again = Asked(server, KINDS["payment"])
