@@ -1,13 +1,15 @@
 """The inbox's own stream: HTML fragments for whoever has the inbox open, drawn again when something in the workspace moved.
 
-A reader says which action is open, `{"open": id or null, "state": what it was drawn as}`, and is sent what changed since. The rights are
-looked up again for each drawing; withdrawn, the stream is closed with 4403, or 4401 if nobody is signed in any more.
+A reader says which action is open, `{"open": id or null, "state": what it is drawn as}`, and is sent what changed since; and says so again,
+with `"again": true`, at each heartbeat, so that whatever it missed is sent once more. The rights are looked up again for each drawing;
+withdrawn, the stream is closed with 4403, or 4401 if nobody is signed in any more.
 """
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +34,15 @@ BROKEN = 1011
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Said:
+    """What a reader said: the open action, what it is drawn as, and whether this was only said again."""
+
+    open: UUID | None
+    state: str
+    again: bool = False
+
+
 class InboxSocket(AsyncWebsocketConsumer):
     """`ws/pages/inbox`."""
 
@@ -47,10 +58,11 @@ class InboxSocket(AsyncWebsocketConsumer):
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         said = _said(text_data)
-        if said is not None:
-            self.open, self.drawn_as = said
-            self.said += 1
-            self.news.set()
+        if said is None or (said.again and (said.open, said.state) == (self.open, self.drawn_as)):
+            return
+        self.open, self.drawn_as = said.open, said.state
+        self.said += 1
+        self.news.set()
 
     async def disconnect(self, code: int) -> None:
         if self.task is not None:
@@ -120,10 +132,10 @@ class OutcomeSocket(RunPage):
         return lambda _, actor, after: presenting.push_outcome(actor, UUID(self.action_id), after)
 
 
-def _said(text: str | None) -> tuple[UUID | None, str] | None:
-    """The open action and what it was drawn as; None if that is not what was said."""
+def _said(text: str | None) -> Said | None:
+    """None if it makes no sense."""
     try:
         said = orjson.loads(text or "") if len(text or "") <= MOST_SAID else None
-        return (UUID(said["open"]) if said["open"] else None), str(said.get("state", ""))
+        return Said(UUID(said["open"]) if said["open"] else None, str(said.get("state", "")), said.get("again") is True)
     except (orjson.JSONDecodeError, TypeError, KeyError, ValueError, AttributeError):
         return None

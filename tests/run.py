@@ -6,6 +6,7 @@ command are given to pytest: `python -m tests.run -k sign_in`.
 """
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ class Result:
     phase: Phase
     code: int
     seconds: float
+    cpu_seconds: float = 0
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -76,7 +78,7 @@ def main(words: list[str]) -> int:
 
 def _run(phase: Phase, databases: dict[str, str], words: list[str]) -> Result:
     _say(f"{phase.title} on {databases[phase.database]}")
-    began = time.monotonic()
+    began, worked = time.monotonic(), _cpu_seconds()
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.xml"
         tied = [sys.executable, "-S", "-E", LIFELINE, str(os.getpid())]  # ends with this process, however that ends
@@ -89,10 +91,16 @@ def _run(phase: Phase, databases: dict[str, str], words: list[str]) -> Result:
         except subprocess.TimeoutExpired:
             print(f"Handrail: this did not end within {MINUTES_MAX} minutes", file=sys.stderr)
             code = 1
-        result = Result(phase, code, time.monotonic() - began)
+        result = Result(phase, code, time.monotonic() - began, _cpu_seconds() - worked)
         if report.exists():
             _count(report, result)
     return result
+
+
+def _cpu_seconds() -> float:
+    """What the processes that were started here, and theirs, took of the CPUs so far; of those that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _count(report: Path, result: Result) -> None:
@@ -111,7 +119,7 @@ def _tell(results: list[Result], databases: dict[str, str], browser: str) -> int
         verdict = (
             "" if result.is_good else "   <- NOT GOOD" if result.failed or not result.skipped else "   <- NOT GOOD: nothing may be skipped"
         )
-        print(f"    {result.phase.title:<21} {counts:<36} {result.seconds:5.0f} s   {where}{verdict}")
+        print(f"    {result.phase.title:<21} {counts:<36} {result.seconds:5.0f} s, {result.cpu_seconds:4.0f} s of CPU   {where}{verdict}")
     passed, failed, skipped = (sum(getattr(result, name) for result in results) for name in ("passed", "failed", "skipped"))
     good = all(result.is_good for result in results) and passed > 0
     print(f"    In all {sum(result.seconds for result in results) / 60:.1f} minutes: {'good' if good else 'NOT GOOD'}\n")

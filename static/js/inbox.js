@@ -8,6 +8,7 @@
     socket = detail.socketWrapper;
     tell();
   });
+  document.addEventListener("handrail:beat", () => tell(true));
   document.addEventListener("htmx:afterSettle", ({ detail }) => detail.target.id === "panel" && settled(detail));
   document.addEventListener("htmx:configRequest", ({ detail }) => detail.elt.matches("form[data-decides]") && witness(detail.parameters));
   document.addEventListener("htmx:oobAfterSwap", ({ detail }) => pushed(detail.target));
@@ -19,10 +20,11 @@
     return document.getElementById("panel");
   }
 
-  // which action is open, and as what it was drawn: the server pushes only what has changed since
-  function tell() {
-    const { action, state } = panel()?.dataset ?? {};
-    socket?.send(JSON.stringify({ open: action ?? null, state: state ?? "" }));
+  // which action is open, and as what it is drawn: the server pushes only what has changed since. With each heartbeat it is told again, so
+  // that whatever a page missed is made good
+  function tell(again = false) {
+    const state = panel()?.querySelector("[data-drawn]")?.dataset.drawn;
+    socket?.send(JSON.stringify({ open: panel()?.dataset.action ?? null, state: state ?? "", again }));
   }
 
   function settled(detail) {

@@ -1,7 +1,8 @@
 // The page's event stream. Used by writing ws-connect="/ws/runs/…?after=33" on an element; htmx draws what comes.
 // The extension would open one fixed URL and give up on most close codes. This socket asks again from the last seq it drew,
 // on every close code, with growing pauses. It tells the page by:
-//   <html data-live="open|connecting|lost|ended">, an event `handrail:live` on document ({state, seq, retryAt}),
+//   <html data-live="open|connecting|lost|ended">, an event `handrail:live` on document ({state, seq, retryAt}), and one `handrail:beat`
+//   for each heartbeat,
 //   [data-live-indicator] (word in [data-live-text], or in itself), [data-live-seq], [data-live-notice] after 3 s.
 // A message is HTML with data-seq on a fragment; one whose seq was drawn before is dropped, if the URL has a cursor (`after`). [data-live-end] in it says that nothing follows.
 // An empty message or comment is a heartbeat: once one was heard, 45 s of silence count as a lost connection.
@@ -63,6 +64,7 @@
       const html = typeof data === "string" ? data.trim() : "";
       if (!html || /^<!--[^>]*-->$/.test(html)) {
         this.beats = true;
+        document.dispatchEvent(new CustomEvent("handrail:beat"));
         return;
       }
       const message = document.createElement("template");

@@ -117,6 +117,28 @@ async def test_an_answer_that_was_drawn_before_what_was_pushed_is_made_good(cast
         assert "Sam rejected this." in await opened(socket, proposed, "an older state")
 
 
+async def test_what_a_reader_missed_is_sent_once_more_when_the_reader_says_what_is_drawn(cast):
+    proposed = await propose(cast)
+    async with inbox(cast.riley) as socket:
+        before = drawn(await opened(socket, proposed))
+        await decide(proposed, cast.sam, "rejected", "Not yet.")
+        now = drawn(await hear(socket, "Sam rejected this."))
+        assert before != now
+        await say(socket, proposed, before)
+        assert drawn(await hear(socket, "Sam rejected this.")) == now
+        await say(socket, proposed, now)
+        assert await socket.receive_nothing(1), "what a reader has is not sent again"
+
+
+def drawn(message: str) -> str:
+    return re.search(r'data-drawn="([^"]+)"', message)[1]
+
+
+async def say(socket: WebsocketCommunicator, proposed: Proposed, state: str) -> None:
+    said = {"open": str(proposed.action.pk), "state": state, "again": True}
+    await socket.send_to(text_data=orjson.dumps(said).decode())
+
+
 async def test_where_the_run_is_moves_after_the_decision(cast):
     proposed = await propose(cast)
     async with inbox(cast.riley) as socket:
