@@ -1,5 +1,7 @@
 """Exact actions: what is proposed, who decided, the one-use grant, and the policy that said who must be asked."""
 
+from datetime import timedelta
+
 from django.db import models
 from django.db.models import Q
 
@@ -26,6 +28,7 @@ class Policy(models.Model):
     quorum = models.PositiveIntegerField(default=1)
     expires_after = models.DurationField()
     grant_lasts = models.DurationField()
+    recall_delay = models.DurationField(default=timedelta)  # for so long after an approval it can be taken back, and nothing runs
     editor_may_approve = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=clock.now, editable=False)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")

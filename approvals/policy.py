@@ -62,6 +62,7 @@ def set_rule(
     quorum: int = 1,
     expires_after: timedelta = timedelta(hours=4),
     grant_lasts: timedelta = timedelta(hours=1),
+    recall_delay: timedelta = timedelta(),
 ) -> Policy:
     """A new version of a tool's rule, in force from now. Actions that are waiting keep the version they were judged by."""
     newest = Policy.objects.filter(workspace_id=workspace_id, tool=tool).aggregate(Max("version"))["version__max"] or 0
@@ -74,5 +75,6 @@ def set_rule(
         quorum=quorum,
         expires_after=expires_after,
         grant_lasts=grant_lasts,
+        recall_delay=recall_delay,
         created_by=by,
     )
