@@ -100,6 +100,12 @@ class Row:
     percent: int | None
     until: datetime | None = None
     strong: bool = False
+    nothing: bool = False  # it ended, and all that it asked for was rejected
+
+    @property
+    def state_key(self) -> str:
+        """What the state is coloured by, as on the run's own page."""
+        return "rejected" if self.nothing else self.run.state
 
     @property
     def age(self) -> timedelta:
@@ -348,7 +354,7 @@ def _row(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Ac
     told = f"{stays} done, {heard.undone} undone, {waiting} waiting"
     until = moment(run.waiting.get("until")) if run.state == State.WAITING.value else None
     words, strong = _waits_for(run, heard, people, actor)
-    return Row(run, words, marks[-MARKS:], max(len(marks) - MARKS, 0), told, percent_of(run), until, strong)
+    return Row(run, words, marks[-MARKS:], max(len(marks) - MARKS, 0), told, percent_of(run), until, strong, _came_to_nothing(run, heard))
 
 
 def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Actor) -> tuple[str, bool]:
@@ -369,9 +375,13 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
             return "An operator" + (f": {heard.why}" if heard.why else ""), True
         case State.CANCELLING:
             return "The outcome of what is under way", False
-        case State.SUCCEEDED if heard.rejected and not heard.done:
+        case State.SUCCEEDED if _came_to_nothing(run, heard):
             return "Nothing was done: a reviewer rejected it", False
     return heard.why, False
+
+
+def _came_to_nothing(run: Run, heard: Heard) -> bool:
+    return run.state == State.SUCCEEDED.value and bool(heard.rejected) and not heard.done
 
 
 def _reviewers(run: Run, people: Iterable[Any], actor: Actor) -> str:

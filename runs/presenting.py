@@ -127,10 +127,15 @@ class View:
     @property
     def state_words(self) -> str:
         """The words of the state where a page says more than the state's own: “Waiting for a reviewer”."""
-        now = self.story.now
-        if self.run.state != "waiting":
-            return ""
-        return WAITING_WORDS.get(now.waits_for, "")
+        if self.run.state == "waiting":
+            return WAITING_WORDS.get(self.story.now.waits_for, "")
+        return NOTHING_DONE if self.state_key == "rejected" else ""
+
+    @property
+    def state_key(self) -> str:
+        """What the state is coloured by: a run that was allowed nothing is over, and not in the green of something done."""
+        done = any(effect.state == "done" for effect in self.story.effects)
+        return "rejected" if self.run.state == "succeeded" and self.story.now.refused and not done else self.run.state
 
     @property
     def current(self) -> int:
@@ -219,6 +224,7 @@ class View:
         return [effect for effect in self.story.effects if effect.state in ("waiting", "granted")]
 
 
+NOTHING_DONE = "Ended, nothing done"
 WAITING_WORDS = {
     "decision": "Waiting for a reviewer",
     "answer": "Waiting for an answer",

@@ -97,8 +97,9 @@ def _compensating(draft: Draft) -> Now:
 def _succeeded(draft: Draft) -> Now:
     done = sum(effect.state == "done" for effect in draft.effects.values())
     told = "Nothing was done outside." if not done else f"{done} {'thing was' if done == 1 else 'things were'} done outside."
-    what, why = _not_done(draft) or (("Done.",), ())
-    return Now("succeeded", what, (*((why,) if why else ()), (told,)), draft.since)
+    refused = _not_done(draft)
+    what, why = refused or (("Done.",), ())
+    return Now("succeeded", what, (*((why,) if why else ()), (told,)), draft.since, refused=refused is not None)
 
 
 def _not_done(draft: Draft) -> tuple[Rich, Rich] | None:

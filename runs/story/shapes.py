@@ -300,6 +300,7 @@ class Now:
     until: datetime | None = None
     waits_for: str = ""  # decision answer budget timer webhook outcome retry
     action: str = ""
+    refused: bool = False  # the last thing that the run asked for was rejected, or nobody decided in time
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Deciding in the browser, as requests: two steps, one decision, every refusal in place, and nothing decided by looking."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -76,10 +77,15 @@ def test_a_rejection_with_a_reason_stands_and_is_shown(riley, proposed):
     assert "Attach the &lt;b&gt;statement&lt;/b&gt;." in page.content.decode()
 
 
-def test_the_list_of_runs_says_that_a_rejected_one_did_nothing(cast, riley, proposed):
+def test_list_and_page_say_that_a_rejected_run_did_nothing(cast, riley, proposed):
     post(riley, proposed, verdict="rejected", reason="Not like this.")
     assert proposed.walk() == "succeeded"
-    assert "Nothing was done: a reviewer rejected it" in text(riley.get("/runs"))
+    rows = riley.get("/runs")
+    assert "Nothing was done: a reviewer rejected it" in text(rows)
+    page = riley.get(f"/runs/{proposed.run.pk}")
+    assert "Ended, nothing done" in text(page)
+    for response in (rows, page):  # not in the green of something done
+        assert re.search(r'class="st[^"]*" data-s="cancelled"', response.content.decode())
 
 
 def test_who_comes_too_late_is_told_who_decided_and_keeps_what_was_typed(cast, riley, proposed):

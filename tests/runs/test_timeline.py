@@ -56,6 +56,7 @@ def test_a_run_that_was_just_started_has_no_plan_yet() -> None:
 def test_a_run_that_was_not_allowed_its_reply_says_so_and_why() -> None:
     story = fold(lines.rejected().lines)
     assert said(story.now.what) == "Not sent: <Who> rejected “E-mail a reply to Marta Oyelaran”."
+    assert story.now.refused, "and so it is not in the green of something done"
     assert [said(line) for line in story.now.lines] == ["“Name the amount.”", "Nothing was done outside."]
     [card] = [each for each in items(story) if each.kind == "proposal"]
     assert said(card.lines[-1]) == "Rejected at <At>, so nothing was sent."
