@@ -26,6 +26,7 @@ CAPABILITIES: Mapping[str, str] = {
     "runs.write": "Write events of own runs (agents)",
     "approvals.view": "See proposed actions",
     "approvals.decide": "Decide on proposed actions",
+    "approvals.freeze": "Freeze and unfreeze an agent, a tool or the workspace",
     "actions.propose": "Propose and withdraw actions (agents)",
     "actions.redeem": "Redeem a grant and report its outcome (agents)",
     "artifacts.view": "Open artifacts as redacted",
@@ -36,8 +37,17 @@ CAPABILITIES: Mapping[str, str] = {
 ROLES: Mapping[str, tuple[str, ...]] = {
     "reviewer": ("runs.view", "runs.events", "approvals.view", "approvals.decide", "artifacts.view"),
     "manager": ("runs.view", "runs.events", "approvals.view", "artifacts.view", "audit.view"),
-    "operator": ("runs.view", "runs.events", "runs.start", "runs.steer", "runs.recover", "approvals.view", "artifacts.view"),
-    "admin": ("runs.view", "runs.events", "approvals.view", "artifacts.view", "access.manage", "audit.view"),
+    "operator": (
+        "runs.view",
+        "runs.events",
+        "runs.start",
+        "runs.steer",
+        "runs.recover",
+        "approvals.view",
+        "approvals.freeze",
+        "artifacts.view",
+    ),
+    "admin": ("runs.view", "runs.events", "approvals.view", "approvals.freeze", "artifacts.view", "access.manage", "audit.view"),
 }
 AGENT_CAPABILITIES = (
     "runs.view",

@@ -18,7 +18,7 @@ from access import rules
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
-from approvals import exact, grants, warned
+from approvals import exact, freezes, grants, warned
 from approvals.errors import (
     ActionClosed,
     AlreadyClaimed,
@@ -31,6 +31,7 @@ from approvals.errors import (
 )
 from approvals.models import Decision, ProposedAction
 from artifacts import vault
+from artifacts.models import Payload
 from config import clock
 from runs import log
 from runs.lifecycle import State
@@ -81,6 +82,8 @@ def decide(
         if first is not None:
             return _same(first, action, verdict, digest)
         _check(action, reviewer, verdict, digest, reason, acks)
+        if verdict == "approved":
+            freezes.check(run.row, action.tool)
         decision = _write(run, action, reviewer, verdict, reason, seen or {})
         if verdict == "rejected":
             settle(run, action, "rejected", seq=decision.seq)
@@ -134,7 +137,7 @@ def withdraw_open(run: Held, *, reason: Literal["agent", "cancelled", "ended"]) 
     for action in withdrawn:
         seq = run.append(ActionWithdrawn(action=action.pk, reason=reason), actor=log.ENGINE)
         grants.void(action)
-        _close(action, "withdrawn", seq, before=("waiting", "approved"))
+        close(action, "withdrawn", seq, before=("waiting", "approved"))
     return len(withdrawn)
 
 
@@ -150,7 +153,7 @@ def check_open(action: ProposedAction, by: Actor, digest: str) -> None:
         newer = action.superseded_by
         raise DigestChanged(digest=newer.digest if newer else action.digest, action=str(newer.pk if newer else action.pk))
     if action.state in ("approved", "rejected"):
-        raise AlreadyDecided(f"It was {action.state}.", **_standing(action))
+        raise AlreadyDecided(f"It was {action.state}.", **stands(action))
     if action.state != "waiting":
         raise ActionClosed(f"It was {action.state}.", state=action.state)
     if action.expires_at <= clock.now():
@@ -162,7 +165,7 @@ def check_open(action: ProposedAction, by: Actor, digest: str) -> None:
 
 def settle(run: Held, action: ProposedAction, state: str, *, seq: int) -> None:
     """Move a waiting action to its outcome, once, and let its run go on."""
-    _close(action, state, seq, before=("waiting",))
+    close(action, state, seq, before=("waiting",))
     wake(run, action, "decision")
 
 
@@ -182,7 +185,7 @@ def _is_waited_for(run: Held, action: ProposedAction) -> bool:
 
 def supersede(run: Held, action: ProposedAction, newer: ProposedAction, *, seq: int) -> None:
     """Let a newer action wait in the place of this one, also for the run that waits for it."""
-    _close(action, "superseded", seq, before=("waiting",))
+    close(action, "superseded", seq, before=("waiting",))
     ProposedAction.objects.filter(pk=action.pk).update(superseded_by=newer)
     if run.row.waiting.get("action") == str(action.pk):
         run.change(waiting=run.row.waiting | {"action": str(newer.pk), "until": log.stamp(newer.expires_at)})
@@ -191,7 +194,7 @@ def supersede(run: Held, action: ProposedAction, newer: ProposedAction, *, seq: 
 def _same(first: Decision, action: ProposedAction, verdict: str, digest: str) -> Decided:
     if first.verdict == verdict and first.digest == digest:
         return Decided(first, action, again=True)
-    raise AlreadyDecided(f"You {first.verdict} this already.", **_standing(action))
+    raise AlreadyDecided(f"You {first.verdict} this already.", **stands(action))
 
 
 def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, reason: str, acks: Collection[str]) -> None:
@@ -211,7 +214,7 @@ def _check_approvable(action: ProposedAction, acks: Collection[str]) -> None:
         raise WarningNotTicked("Tick the warning first. Nothing was decided.", acks=[warn.code for warn in missing])
 
 
-def _standing(action: ProposedAction) -> dict[str, Any]:
+def stands(action: ProposedAction) -> dict[str, Any]:
     """What stands, for who came too late."""
     last = action.decisions.select_related("reviewer").order_by("-decided_at").first()
     by = {"verdict": last.verdict, "by": last.reviewer.name, "at": log.stamp(last.decided_at)} if last else {}
@@ -273,9 +276,11 @@ def _expire(pk: UUID, run_id: UUID) -> bool:
     return True
 
 
-def _close(action: ProposedAction, state: str, seq: int, *, before: tuple[str, ...]) -> None:
+def close(action: ProposedAction, state: str, seq: int, *, before: tuple[str, ...], why: Payload | None = None) -> None:
+    """Move an action to a state that it keeps, once: ActionClosed if it is in none of `before`. Its run is held by the caller."""
     now = clock.now()
-    moved = ProposedAction.objects.filter(pk=action.pk, state__in=before).update(state=state, settled_at=now, settled_seq=seq)
+    changed = {"state": state, "settled_at": now, "settled_seq": seq} | ({"closed_why": why} if why else {})
+    moved = ProposedAction.objects.filter(pk=action.pk, state__in=before).update(**changed)
     if moved != 1:
         raise ActionClosed(state=action.state)
     action.state, action.settled_at, action.settled_seq = state, now, seq

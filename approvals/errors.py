@@ -23,6 +23,36 @@ class ActionClosed(Refusal):
     what_next: ClassVar[str] = "Nothing was decided."
 
 
+class Frozen(Refusal):
+    """This is frozen."""
+
+    what_next: ClassVar[str] = "Nothing was approved, granted or run. It waits as it is: it can be rejected, and approved once unfrozen."
+
+
+class FreezeRefused(BadInput):
+    """This can't be frozen like that."""
+
+    what_next: ClassVar[str] = "Nothing was changed: what was frozen is, and what was not is not. Mend what is said here and send it again."
+
+
+class AlreadyLifted(Refusal):
+    """This freeze has ended already."""
+
+    what_next: ClassVar[str] = "Nothing was changed. If it must be frozen again, freeze it anew."
+
+
+class TooLateToRecall(Refusal):
+    """The approval can't be taken back any more."""
+
+    what_next: ClassVar[str] = "Nothing was recalled. What became of the action stands in its log; to stop what follows, cancel the run."
+
+
+class WithdrawnBefore(Refusal):
+    """This was withdrawn already."""
+
+    what_next: ClassVar[str] = "Nothing was changed. Nothing of it will run."
+
+
 class SelfApproval(Forbidden):
     """Nobody decides on their own action."""
 

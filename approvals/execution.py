@@ -4,25 +4,27 @@ A redeemed grant never returns to the pool: its outcome is executed, failed, or 
 """
 
 import hashlib
+import logging
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 import orjson
+from django.db.models import Q
 
-from access import rules
+from access import audit, rules
 from access.errors import BadInput
 from access.models import User
 from access.rules import Actor
-from approvals import canonical, exact
+from approvals import canonical, exact, freezes
 from approvals.errors import BeingLookedUp, NoteNeeded, NotUnknown, NotYours, ReferenceNeeded
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
 from runs import log
-from runs.engine import lease
+from runs.engine import gates, lease
 from runs.engine.gates import NotGranted, Redemption, Spent
 from runs.engine.tools import TOOLS, File
 from runs.lifecycle import State
@@ -39,6 +41,7 @@ from runs.vocabulary import (
     RunQueued,
 )
 
+logger = logging.getLogger(__name__)
 OPEN_OUTCOMES = ("none", "unknown")
 Saying = Literal["happened", "did_not_happen", "look_again"]
 MAX_NOTE, MAX_REFERENCE = 4000, 300
@@ -64,8 +67,12 @@ class Said:
     at: datetime
 
 
-def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | Spent | NotGranted:
-    """Take the grant's one use. If an earlier worker of this run took it, its redemption goes on under the new token."""
+def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | Spent | NotGranted | gates.Frozen:
+    """Take the grant's one use. If an earlier worker of this run took it, its redemption goes on under the new token.
+
+    While it is frozen nothing is taken, nor gone on with what an earlier worker may not have sent; of a run that is being cancelled it is
+    found out all the same what became of it, for that sends nothing.
+    """
     action = ProposedAction.objects.select_related("run").get(pk=action_id, run_id=run.row.pk)
     grant = Grant.objects.select_for_update(no_key=True).filter(action=action).first()
     if grant is None:
@@ -74,13 +81,14 @@ def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption
         return Spent(grant.outcome, _receipt(grant), action.settled_seq)
     stored = exact.stored_bytes(action)
     if hashlib.sha256(stored).hexdigest() != grant.digest:
-        run.append(BlockRaised(block=f"digest-{action.pk}", reason="digest_mismatch", action=action.pk), actor=log.ENGINE)
-        return NotGranted("what would run is not what was approved")
+        return _mismatch(run, action, grant)
     fresh = grant.redeemed_at is None
+    if (fresh or run.row.state != State.CANCELLING) and (frozen := freezes.in_the_way(run.row, action.tool)):
+        return gates.Frozen(action.tool, frozen.reason, frozen.until)
     if why := _not_loaded(action, fresh):
         return NotGranted(why)
     if not _take(grant, token, worker, fresh):
-        return NotGranted(_why_not(grant))
+        return NotGranted(_why_not(grant), lapsed=_lapsed(grant))
     if fresh:
         data = ActionRedeemed(action=action.pk, grant=grant.pk, digest=grant.digest, token=token, worker=worker)
         run.append(data, actor=log.ENGINE)
@@ -204,14 +212,31 @@ def _take(grant: Grant, token: int, worker: str, fresh: bool) -> bool:
     if not fresh:
         return rows.filter(redeemed_at__isnull=False).update(token=token, redeemed_by=worker) == 1
     now = clock.now()
-    open_rows = rows.filter(redeemed_at=None, expires_at__gt=now, action__state="approved")
+    recallable_no_more = Q(held_until=None) | Q(held_until__lte=now)
+    open_rows = rows.filter(recallable_no_more, redeemed_at=None, expires_at__gt=now, action__state="approved")
     return open_rows.update(redeemed_at=now, redeemed_by=worker, token=token) == 1
 
 
 def _why_not(grant: Grant) -> str:
     if grant.voided_at is not None:
         return "it was taken back"
+    if grant.held_until is not None and grant.held_until > clock.now():
+        return "its approval can still be recalled"
     return "it has expired" if grant.expires_at <= clock.now() else "it is not open"
+
+
+def _lapsed(grant: Grant) -> bool:
+    return grant.voided_at is None and grant.redeemed_at is None and grant.expires_at <= clock.now()
+
+
+def _mismatch(run: Held, action: ProposedAction, grant: Grant) -> NotGranted:
+    """What is about to run is not what was approved: nothing runs, and whoever looks after this place is told, in more than one way."""
+    told = BlockRaised(block=f"digest-{action.pk}", reason="digest_mismatch", action=action.pk)
+    seq = run.append(told, actor=log.ENGINE)
+    about = {"action": str(action.pk), "grant": str(grant.pk), "run": str(run.row.pk), "seq": seq}
+    audit.record(log.ENGINE, "digest_mismatch", workspace_id=run.row.workspace_id, subject=("action", action.pk), **about)
+    logger.critical("what would run is not what was approved", extra=about)
+    return NotGranted("what would run is not what was approved")
 
 
 def _redemption(action: ProposedAction, grant: Grant, what: canonical.CanonicalAction, fresh: bool) -> Redemption:

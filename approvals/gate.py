@@ -9,7 +9,22 @@ import orjson
 
 from access.models import Workspace
 from access.rules import Actor
-from approvals import asking, canonical, contacts, decisions, exact, execution, grants, history, inspection, limits, looked, policy
+from approvals import (
+    asking,
+    canonical,
+    contacts,
+    decisions,
+    exact,
+    execution,
+    freezes,
+    grants,
+    history,
+    inspection,
+    limits,
+    looked,
+    policy,
+    taking_back,
+)
 from approvals.canonical import CanonicalAction
 from approvals.errors import Unreadable
 from approvals.models import Decision, Grant, Policy, ProposedAction
@@ -33,7 +48,7 @@ RISKS_BY_CARD = {"payment": 2, "sql": 2, "command": 2}
 class ApprovalGate:
     """Answers the engine's questions. Deny by default."""
 
-    def propose(self, held: Held, proposal: Proposal) -> Answer | Refused:
+    def propose(self, held: Held, proposal: Proposal) -> Answer | Refused | gates.Frozen:
         tool = proposal.tool
         rule = policy.in_force(held.row.workspace_id, tool.name) if tool.name in TOOLS else None
         if rule is None:
@@ -41,6 +56,8 @@ class ApprovalGate:
         judgement = policy.judge(rule, taint_of(held.row, tool))
         if judgement.outcome == "never":
             return Refused("never", f"The policy “{rule.name}” never allows {tool.name}.")
+        if judgement.outcome == "automatic" and (frozen := self.frozen(held, tool.name)):
+            return frozen  # it would be granted at once; what a person decides on may be put up, for that grants nothing
         what = exact.build(proposal)
         digest = canonical.digest(what)
         known = ProposedAction.objects.filter(run_id=held.row.pk, digest=digest).first()
@@ -48,15 +65,20 @@ class ApprovalGate:
         return self.answer(action.pk)
 
     def answer(self, action_id: UUID) -> Answer:
-        action = ProposedAction.objects.select_related("policy", "superseded_by").get(pk=action_id)
+        actions = ProposedAction.objects.select_related("policy", "superseded_by", "grant")
+        action = actions.get(pk=action_id)
         while action.state == "superseded" and action.superseded_by is not None:
-            action = ProposedAction.objects.select_related("policy", "superseded_by").get(pk=action.superseded_by_id)
+            action = actions.get(pk=action.superseded_by_id)
         told = action.pk, action.tool, action.settled_seq or action.proposed_seq
         match action.state:
             case "waiting":
                 return gates.Waiting(*told, until=action.expires_at, needs=_needed(action))
+            case "approved" if taking_back.can_be_recalled(action.grant):
+                return gates.Recallable(*told, until=action.grant.held_until)
             case "approved":
                 return gates.Approved(*told)
+            case "recalled":
+                return gates.Rejected(*told, reason=taking_back.reason_of(action))
             case "rejected":
                 return gates.Rejected(*told, reason=_reason(action))
             case "expired":
@@ -74,7 +96,18 @@ class ApprovalGate:
         if Grant.objects.filter(action_id=action_id, delivered_at=None, voided_at=None).update(delivered_at=clock.now()):
             held.append(ActionDelivered(action=action_id), actor=log.ENGINE)
 
-    def redeem(self, held: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | gates.Spent | gates.NotGranted:
+    def frozen(self, held: Held, tool: str) -> gates.Frozen | None:
+        found = freezes.in_the_way(held.row, tool)
+        return gates.Frozen(tool, found.reason, found.until) if found else None
+
+    def withdraw(self, held: Held, action_id: UUID, *, by: Actor, reason: str) -> Answer:
+        """Withdraw what waits, or whatever took its place; gives what stands then."""
+        action = decisions.locked(self.answer(action_id).action_id)
+        if action.state == "waiting":
+            taking_back.withdraw_held(held, action, by=by, reason=reason)
+        return self.answer(action.pk)
+
+    def redeem(self, held: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | gates.Spent | gates.NotGranted | gates.Frozen:
         return execution.redeem(held, action_id, token=token, worker=worker)
 
     def executed(self, held: Held, redemption: Redemption, *, result: Any, label: str, found: bool) -> int:

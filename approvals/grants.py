@@ -1,17 +1,29 @@
 """Grants: the right to run one exact action once. Given by a decision or a rule, voided, or redeemed by `execution`."""
 
-from approvals import limits
+from datetime import timedelta
+
+from django.db.models import Q
+
+from approvals import freezes, limits
 from approvals.models import Grant, ProposedAction
 from config import clock
 from runs import log
 from runs.log import Held
 from runs.vocabulary import ActionGranted
 
+UNUSED = Q(redeemed_at=None, voided_at=None)
+
 
 def give(run: Held, action: ProposedAction, *, automatic: bool = False) -> Grant:
-    """Grant an approved action its one use. In the caller's transaction. ApproveLocked if its tool may not move that much any more."""
+    """Grant an approved action its one use. In the caller's transaction. Frozen if it is; ApproveLocked if its tool may not move that much.
+
+    What a person approved can be recalled for as long as its policy says; until then nobody redeems it. A rule recalls nothing.
+    """
+    freezes.check(run.row, action.tool)  # before the limits, which are locked last
     limits.check(action)
-    grant = Grant(action=action, digest=action.digest, expires_at=clock.now() + action.policy.grant_lasts)
+    now, delay = clock.now(), timedelta() if automatic else action.policy.recall_delay
+    grant = Grant(action=action, digest=action.digest, granted_at=now, expires_at=now + delay + action.policy.grant_lasts)
+    grant.held_until = now + delay if delay else None
     data = ActionGranted(action=action.pk, grant=grant.pk, digest=action.digest, automatic=automatic, until=grant.expires_at)
     run.append(data, actor=log.ENGINE)
     grant.save(force_insert=True)
@@ -20,4 +32,4 @@ def give(run: Held, action: ProposedAction, *, automatic: bool = False) -> Grant
 
 def void(action: ProposedAction) -> None:
     """Take back a grant that nobody redeemed."""
-    Grant.objects.filter(action=action, redeemed_at=None).update(voided_at=clock.now())
+    Grant.objects.filter(UNUSED, action=action).update(voided_at=clock.now())

@@ -7,12 +7,12 @@ from django.db.models import Q
 
 from access import append_only
 from access.ids import uuid7
-from access.models import User, Workspace
+from access.models import Agent, User, Workspace
 from artifacts.models import Payload
 from config import clock
 from runs.models import Run
 
-STATES = ("waiting", "approved", "rejected", "expired", "superseded", "withdrawn", "refused")
+STATES = ("waiting", "approved", "rejected", "expired", "superseded", "withdrawn", "recalled", "refused")
 OPEN = ("waiting", "approved")
 
 
@@ -74,6 +74,7 @@ class ProposedAction(models.Model):
     expires_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True)
     settled_seq = models.PositiveBigIntegerField(default=0)  # the event that settled it
+    closed_why = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)  # why it was withdrawn or recalled
     superseded_by = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="supersedes")
     editor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     claimed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -140,6 +141,7 @@ class Grant(models.Model):
     action = models.OneToOneField(ProposedAction, on_delete=models.PROTECT, related_name="grant")
     digest = models.CharField(max_length=64)
     granted_at = models.DateTimeField(default=clock.now)
+    held_until = models.DateTimeField(null=True)  # until then the approval can be recalled, and nobody redeems it
     expires_at = models.DateTimeField()
     delivered_at = models.DateTimeField(null=True)
     redeemed_at = models.DateTimeField(null=True)
@@ -172,3 +174,46 @@ class Grant(models.Model):
 
     def __str__(self) -> str:
         return f"grant {self.id}, {self.outcome}"
+
+
+class Freeze(models.Model):
+    """While it stands nothing of an agent, of a tool or of the whole workspace is granted or redeemed. It is lifted once, or runs out."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
+    what = models.CharField(max_length=10)  # agent | tool | workspace
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, null=True, related_name="+")
+    tool = models.CharField(max_length=60, blank=True)
+    reason = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")
+    by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    since = models.DateTimeField(default=clock.now)
+    until = models.DateTimeField(null=True)  # null: until somebody lifts it
+    lifted_at = models.DateTimeField(null=True)
+    lifted_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    lifted_why = models.ForeignKey(Payload, on_delete=models.PROTECT, null=True, related_name="+")
+    let_go_at = models.DateTimeField(null=True)  # when the runs that waited for its end had been let go on
+
+    workspace_path = "workspace"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(what="workspace", agent=None, tool="")
+                | Q(what="agent", agent__isnull=False, tool="")
+                | (Q(what="tool", agent=None) & ~Q(tool="")),
+                name="freeze_names_one_thing",
+            ),
+            models.CheckConstraint(
+                condition=Q(lifted_at=None, lifted_by=None, lifted_why=None)
+                | Q(lifted_at__isnull=False, lifted_by__isnull=False, lifted_why__isnull=False),
+                name="freeze_lifted_whole",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["workspace"], name="freeze_standing", condition=Q(lifted_at=None)),  # asked at each grant and redemption
+            models.Index(fields=["since"], name="freeze_not_let_go", condition=Q(let_go_at=None)),  # the job that lets runs go on
+        ]
+
+    def __str__(self) -> str:
+        return f"freeze of {self.what} {self.tool or self.agent_id or self.workspace_id}"

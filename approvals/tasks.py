@@ -2,9 +2,10 @@
 
 from celery import shared_task
 
-from approvals import decisions
+from approvals import decisions, freezes
 
 
 @shared_task(name="approvals.expire", ignore_result=True, expires=10)
 def expire() -> None:
     decisions.expire_due()
+    freezes.let_go_due()

@@ -63,6 +63,7 @@ WAITS = {
     "webhook": "A webhook",
     "outcome": "Somebody to say what happened",
     "retry": "The next try",
+    "unfreezing": "The end of a freeze",
 }
 
 
@@ -366,6 +367,8 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
             on = run.waiting.get("on", "")
             if on == "outcome" and run.waiting.get("until"):
                 return "The next look at what became of it", False
+            if on == "timer" and run.waiting.get("action"):
+                return "The end of the time to recall", False
             return WAITS.get(on, "Something"), on in PEOPLE
         case State.QUEUED | State.RUNNING:
             return (

@@ -233,6 +233,7 @@ WAITING_WORDS = {
     "webhook": "Waiting for a webhook",
     "outcome": "Waiting for the outcome",
     "retry": "Waiting to try again",
+    "unfreezing": "Frozen",
 }
 METERS = (("tokens", "Tokens"), ("cost_micro", "Cost"), ("working_ms", "Working time"))
 LEDGER_WORDS = {"granted": "approved", "running": "under way", "unknown": "unknown", "failed": "not undone"}

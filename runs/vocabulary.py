@@ -116,12 +116,13 @@ class RunResumed(Data, type="run.resumed", by=(ENGINE,), says="A worker went on 
 
 
 class RunQueued(Data, type="run.queued", by=(ENGINE,), says="Ready to go on: {reason}"):
-    reason: Literal["decision", "answer", "timer", "signal", "budget", "outcome", "recovered", "yielded"]
+    reason: Literal["decision", "answer", "timer", "signal", "budget", "outcome", "recovered", "yielded", "unfrozen"]
 
 
 class RunWaiting(Data, type="run.waiting", by=(ENGINE,), says="Waiting for {on}"):
-    on: Literal["decision", "answer", "budget", "timer", "webhook", "outcome", "retry"]
+    on: Literal["decision", "answer", "budget", "timer", "webhook", "outcome", "retry", "unfreezing"]
     action: UUID | None = None
+    tool: Name | None = None  # unfreezing: what it would use
     until: datetime | None = None
     needs: Count = 0
 
@@ -296,7 +297,7 @@ class ActionSuperseded(Data, type="action.superseded", by=(ENGINE,), says="Repla
     by: UUID
 
 
-class ActionWithdrawn(Data, type="action.withdrawn", by=(ENGINE,), says="Withdrawn: {reason}"):
+class ActionWithdrawn(Data, type="action.withdrawn", by=(ENGINE,), says="Withdrawn: {reason}", roles=r"reason"):
     action: UUID
     reason: Literal["agent", "cancelled", "ended"]
 
@@ -319,7 +320,7 @@ class ActionDecided(Data, type="action.decided", by=(PEOPLE,), says="{actor} {ve
     round: Count
 
 
-class ActionRecalled(Data, type="action.recalled", by=(PEOPLE,), says="{actor} recalled the approval"):
+class ActionRecalled(Data, type="action.recalled", by=(PEOPLE,), says="{actor} recalled the approval", roles=r"reason"):
     action: UUID
 
 

@@ -20,7 +20,7 @@ from artifacts import vault
 from artifacts.models import Artifact
 from config import clock
 from runs import log
-from runs.engine import effects, gates, looking, models, points
+from runs.engine import effects, gates, looking, models, points, waiting
 from runs.engine.answering import Answers, answer_open
 from runs.engine.gates import Answer, Approved, Attached, Proposal
 from runs.engine.journal import Journal, digest, result_of
@@ -28,6 +28,7 @@ from runs.engine.lease import Claim
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.retry import Again, decide
 from runs.engine.tools import TOOLS, Call, InvalidArguments, Tool, ToolError
+from runs.engine.waiting import Patience
 from runs.log import Held, Text
 from runs.models import JournalEntry, Run
 from runs.vocabulary import (
@@ -142,15 +143,17 @@ class Channel:
         attachments: Sequence[Kept] = (),
         reason: str = "",
         answers: Answers | None = None,
+        patience: Patience | None = None,
         **kwargs: Any,
     ) -> Answer:
         """Propose an exact action and wait for what becomes of it: Approved, Rejected (with the reason), Expired or Withdrawn.
 
-        `answers`: how questions about it are answered while it waits.
+        `answers`: how questions about it are answered while it waits. `patience`: how long it is wanted at all; then it is withdrawn.
         """
         made = Artifact.objects.select_related("payload__key").in_bulk([kept.id for kept in attachments])
         files = [Attached(kept.name, kept.media_type, made[kept.id].payload) for kept in attachments]
-        return self._propose(tool, self._checked(tool, args, kwargs), files=files, reason=reason, plan_title=APPROVAL, answers=answers)
+        arguments = self._checked(tool, args, kwargs)
+        return self._propose(tool, arguments, files=files, reason=reason, plan_title=APPROVAL, answers=answers, patience=patience)
 
     def perform(self, answer: Answer) -> Any:
         """Run an approved action, the grant, once. Gives what the tool returned.
@@ -266,6 +269,7 @@ class Channel:
         reason: str,
         plan_title: str,
         answers: Answers | None = None,
+        patience: Patience | None = None,
     ) -> Answer:
         step = self._journal.next_step(f"propose.{tool.name}")
         entry = self._journal.find(step)
@@ -283,7 +287,7 @@ class Channel:
         if entry is None or entry.action_id is None:
             found = looking.look(tool, complete, run_id=self.id, step=step, calling=self._lease.calling(looking.MAX_SECONDS + 5))
             entry = self._put_up(Proposal(tool, complete, step, nonce, files, reason, found), given, plan_title)
-        return self._answered(entry, step, plan_title, answers)
+        return self._answered(entry, step, plan_title, answers, patience)
 
     def _put_up(self, proposal: Proposal, given: Any, plan_title: str) -> JournalEntry:
         """Make the proposal known, with its journal entry, in one transaction."""
@@ -294,6 +298,8 @@ class Channel:
             effects.check_scope(run, tool, proposal.arguments, step)
             run.append(StepStarted(step=step, kind="propose", plan_step=self._plan_step(plan_title)), actor=self._agent)
             answer = gates.current().propose(run, proposal)
+            if isinstance(answer, gates.Frozen):  # raised in here, so that nothing of this attempt is written or counted
+                raise Waits(RunWaiting(on="unfreezing", tool=answer.tool, until=answer.until))
             if isinstance(answer, gates.Refused):
                 refused = answer
                 texts = {"detail": Text(answer.detail), "arguments": _json_text(proposal.arguments, tool.label)}
@@ -304,12 +310,14 @@ class Channel:
             raise Parked("refused", step=step, detail=refused.detail)
         return entry
 
-    def _answered(self, entry: JournalEntry, step: str, plan_title: str, answers: Answers | None) -> Answer:
+    def _answered(self, entry: JournalEntry, step: str, plan_title: str, answers: Answers | None, patience: Patience | None) -> Answer:
         """What became of a proposal, journaled once it is settled; until then the run answers what is asked, and waits."""
         answer = gates.current().answer(entry.action_id)
         if isinstance(answer, gates.Waiting):
             answer_open(self._lease, self._agent, answer.action_id, answers)
-            raise Waits(RunWaiting(on="decision", action=answer.action_id, until=answer.until, needs=answer.needs))
+            answer = waiting.withdrawn(self._lease, self._agent, entry, answer, patience)
+        if isinstance(answer, gates.Waiting | gates.Recallable):
+            raise waiting.for_answer(entry, answer, patience)
         with self._hold() as run:
             if answer.approved:
                 gates.current().deliver(run, answer.action_id)

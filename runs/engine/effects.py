@@ -84,12 +84,16 @@ def perform(
     """Run an approved action, once.
 
     Gives {"happened": True, "result": what the tool returned}, also when an earlier worker, a look-up or a person settled it; or
-    {"happened": False, "result": None} when a person said that it did not happen.
+    {"happened": False, "result": None} when a person said that it did not happen, or its approval lapsed before.
     """
     points.reached("approved")
     with hold(lease) as run:
         entry = journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
         taken = gates.current().redeem(run, action_id, token=lease.token, worker=lease.worker)
+        if isinstance(taken, gates.Frozen):  # raised in here, so that nothing of this attempt is written or counted
+            raise Waits(RunWaiting(on="unfreezing", action=action_id, tool=taken.tool, until=taken.until))
+        if isinstance(taken, NotGranted) and taken.lapsed:
+            return _lapsed(run, journal, entry)
         if isinstance(taken, Redemption):
             run.append(StepStarted(step=step, kind="perform", plan_step=plan_step, attempt=entry.attempts), actor=agent)
     if isinstance(taken, NotGranted):
@@ -99,6 +103,13 @@ def perform(
     points.reached(f"redeemed-{taken.tool}")
     performance = Performance(lease, journal, agent, entry, plan_step, taken, plan_length)
     return _run(performance) if taken.fresh else _recover(performance)
+
+
+def _lapsed(run: Held, journal: Journal, entry: JournalEntry) -> dict[str, Any]:
+    """Nobody used the approval in time, such as while it was frozen: it surely did not happen, and is for people to decide again."""
+    outcome = {"happened": False, "result": None}
+    journal.end(run, entry, outcome, label="internal", seq=run.row.seq)
+    return outcome
 
 
 def settle_in_flight(lease: Claim, journal: Journal, agent: Actor) -> None:

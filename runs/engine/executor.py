@@ -19,7 +19,7 @@ from runs.errors import RunEnded, StaleToken
 from runs.lifecycle import State
 from runs.log import Held, Text
 from runs.models import JournalEntry, Run
-from runs.vocabulary import RunParked, RunQueued, RunSucceeded, RunWaiting
+from runs.vocabulary import BlockRaised, RunParked, RunQueued, RunSucceeded, RunWaiting
 
 LOOK_AGAIN_ANYWAY = timedelta(hours=1)  # for a cancelled run that waits for a person to say what happened; each look is in its log
 logger = logging.getLogger(__name__)
@@ -77,6 +77,7 @@ def _wait(held: Claim, outcome: Waits) -> str:
         if run.row.state == State.CANCELLING:
             run.change(wake_at=wake_at or clock.now() + LOOK_AGAIN_ANYWAY)
             return "cancelling"
+        _tell_block(run, waiting)
         run.move(State.WAITING, waiting, waiting=waiting.model_dump(mode="json", exclude_none=True))
         run.change(wake_at=wake_at)
         _go_on_at_once(run, waiting)
@@ -84,11 +85,22 @@ def _wait(held: Claim, outcome: Waits) -> str:
     return "waiting"
 
 
+def _tell_block(run: Held, waiting: RunWaiting) -> None:
+    """What is frozen blocks the run; it is told with the freezer's own words."""
+    if waiting.on == "unfreezing" and (frozen := gates.current().frozen(run, waiting.tool or "")):
+        block = BlockRaised(block=f"frozen:{frozen.tool}", reason="frozen", action=waiting.action)
+        run.append(block, actor=log.ENGINE, texts={"detail": frozen.reason})
+
+
 def _go_on_at_once(run: Held, waiting: RunWaiting) -> None:
-    """Whoever decided or asked while this worker was still on its way to wait found no waiting run to queue."""
-    if waiting.on != "decision":
+    """Whoever decided, asked or unfroze while this worker was still on its way to wait found no waiting run to queue."""
+    if waiting.on == "unfreezing" and gates.current().frozen(run, waiting.tool or "") is None:
+        run.move(State.QUEUED, RunQueued(reason="unfrozen"))
+    if waiting.on not in ("decision", "timer") or waiting.action is None:
         return
     answer = gates.current().answer(waiting.action)
+    if isinstance(answer, gates.Recallable) and waiting.on == "timer":
+        return  # until nobody can recall it any more: that is what it waits for
     if not isinstance(answer, gates.Waiting):
         run.move(State.QUEUED, RunQueued(reason="decision"))
     elif gates.current().questions(answer.action_id):

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
+from access.rules import Actor
 from artifacts.models import Payload
 from runs.engine.tools import File, Looked, Tool
 from runs.log import Held
@@ -56,6 +57,13 @@ class Approved(Answer):
 
 
 @dataclass(frozen=True)
+class Recallable(Answer):
+    """Approved, but whoever may decide can take that back until then: so it is no answer yet."""
+
+    until: datetime
+
+
+@dataclass(frozen=True)
 class Rejected(Answer):
     reason: str
 
@@ -77,6 +85,15 @@ class Refused:
     approved: ClassVar[bool] = False
     reason: str  # unregistered | never | out_of_scope | frozen
     detail: str
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Nothing of this tool is granted or redeemed for this run now. `until`: the freeze ends then by itself."""
+
+    tool: str
+    reason: Payload
+    until: datetime | None
 
 
 @dataclass(frozen=True)
@@ -104,9 +121,10 @@ class Spent:
 
 @dataclass(frozen=True)
 class NotGranted:
-    """Nothing to redeem: expired, voided, frozen, or for another digest."""
+    """Nothing to redeem: expired, voided, or for another digest. `lapsed`: it was approved, and nobody used that in time."""
 
     why: str
+    lapsed: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,11 +138,13 @@ class Question:
 
 class Gate(Protocol):
     def proposed(self, action_id: UUID) -> Proposal: ...
-    def propose(self, held: Held, proposal: Proposal) -> Answer | Refused: ...
+    def propose(self, held: Held, proposal: Proposal) -> Answer | Refused | Frozen: ...
     def answer(self, action_id: UUID) -> Answer: ...
     def questions(self, action_id: UUID) -> list[Question]: ...
     def deliver(self, held: Held, action_id: UUID) -> None: ...
-    def redeem(self, held: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | Spent | NotGranted: ...
+    def frozen(self, held: Held, tool: str) -> Frozen | None: ...
+    def withdraw(self, held: Held, action_id: UUID, *, by: Actor, reason: str) -> Answer: ...
+    def redeem(self, held: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | Spent | NotGranted | Frozen: ...
     def executed(self, held: Held, redemption: Redemption, *, result: Any, label: str, found: bool) -> int: ...
     def failed(self, held: Held, redemption: Redemption, *, detail: str) -> int: ...
     def unknown(self, held: Held, redemption: Redemption, *, reason: str) -> int: ...

@@ -17,9 +17,10 @@ from typing import Any
 
 from runs.engine.answering import Answers
 from runs.engine.channel import APPROVAL, Channel, Kept, Record
+from runs.engine.waiting import Patience
 from runs.errors import UnknownWorkflow
 
-__all__ = ["APPROVAL", "Answers", "Channel", "Intake", "Kept", "Record", "Workflow", "load", "named", "workflow"]
+__all__ = ["APPROVAL", "Answers", "Channel", "Intake", "Kept", "Patience", "Record", "Workflow", "load", "named", "workflow"]
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def withdrawn(draft: Draft, line: Line) -> None:
     reason = {"agent": "by the agent", "cancelled": "because the run was cancelled", "ended": "because the run ended"}
     words = reason.get(line.word("reason"), "")
     _settle(draft, line, "Withdrawn at ", At(line.seq), f" {words}.", card=False)
-    draft.add(line, "state", (f"The request was withdrawn {words}".strip(),), icon="stop")
+    draft.add(line, "state", (f"The request was withdrawn {words}".strip(),), icon="stop", said=line.text("reason"))
 
 
 @tells("action.expired")
@@ -168,8 +168,10 @@ def decided(draft: Draft, line: Line) -> None:
 
 @tells("action.recalled")
 def recalled(draft: Draft, line: Line) -> None:
-    _become(draft, line, "recalled")
-    draft.add(line, "decision", (line.who, " recalled the approval"), icon="undo", state="undone")
+    same = _become(draft, line, "recalled")
+    nothing = f", so nothing was {'sent' if same and same.effect == 'send' else 'done'}."
+    _settle(draft, line, "Recalled at ", At(line.seq), nothing, card=False)
+    draft.add(line, "decision", (line.who, " recalled the approval"), icon="undo", state="undone", said=line.text("reason"))
 
 
 @tells("action.escalated", "action.delegated")

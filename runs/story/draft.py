@@ -20,6 +20,7 @@ WAITS = {
     "webhook": "a webhook",
     "outcome": "a person to say what happened",
     "retry": "the next try",
+    "unfreezing": "the end of a freeze",
 }
 
 

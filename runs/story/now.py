@@ -59,6 +59,10 @@ def _waits_for(draft: Draft, was: Waiting) -> tuple[Rich, tuple[Rich, ...]]:
         return ("Waiting for a person to say what happened.",), (("The outside can’t tell. Nothing is repeated before somebody knows.",),)
     if was.on == "retry":
         return ("Waiting to try again.",), (("The last try failed. It goes on by itself.",), *until)
+    if was.on == "unfreezing":
+        return ("Frozen. It waits, and nothing of it is granted or done.",), (("It goes on by itself once it is unfrozen.",), *until)
+    if was.on == "timer" and was.action:
+        return ("Approved, and can still be recalled.",), (("It goes on by itself, if nobody recalls it.",), *until)
     return (f"Waiting for {WAITS.get(was.on, was.on or 'something')}.",), ((IDLE,), *until)
 
 

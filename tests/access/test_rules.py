@@ -26,11 +26,20 @@ MAY = {
     "riley": {"runs.view", "runs.events", "approvals.view", "approvals.decide", "artifacts.view"},
     "sam": {"runs.view", "runs.events", "approvals.view", "approvals.decide", "artifacts.view"},
     "morgan": {"runs.view", "runs.events", "approvals.view", "artifacts.view", "audit.view"},
-    "otto": {"runs.view", "runs.events", "runs.start", "runs.steer", "runs.recover", "approvals.view", "artifacts.view"},
-    "ada": {"runs.view", "runs.events", "approvals.view", "artifacts.view", "access.manage", "audit.view"},
+    "otto": {
+        "runs.view",
+        "runs.events",
+        "runs.start",
+        "runs.steer",
+        "runs.recover",
+        "approvals.view",
+        "approvals.freeze",
+        "artifacts.view",
+    },
+    "ada": {"runs.view", "runs.events", "approvals.view", "approvals.freeze", "artifacts.view", "access.manage", "audit.view"},
 }
 ONLY_AGENTS = {"runs.write", "actions.propose", "actions.redeem"}
-ONLY_PEOPLE = {"approvals.decide", "approvals.view", "access.manage", "audit.view", "runs.recover"}
+ONLY_PEOPLE = {"approvals.decide", "approvals.freeze", "approvals.view", "access.manage", "audit.view", "runs.recover"}
 pytestmark = pytest.mark.django_db
 
 
