@@ -1,7 +1,8 @@
 """The inbox's own stream: HTML fragments for whoever has the inbox open, drawn again when something in the workspace moved.
 
-A reader says which action is open, `{"open": id or null, "state": what it is drawn as}`, and is sent what changed since; and says so again,
-with `"again": true`, at each heartbeat, so that whatever it missed is sent once more. The rights are looked up again for each drawing;
+The address carries the filter of the page, `?view=&q=`. A reader says which action is open,
+`{"open": id or null, "state": what it is drawn as, "shown": how many rows}`, and is sent what changed since; and says so again, with
+`"again": true`, at each heartbeat, so that whatever it missed is sent once more. The rights are looked up again for each drawing;
 withdrawn, the stream is closed with 4403, or 4401 if nobody is signed in any more.
 """
 
@@ -19,7 +20,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from access import rules, sockets
 from access.errors import Refusal
 from access.rules import Actor
-from approvals import presenting
+from approvals import presenting, wanted
 from approvals.models import ProposedAction
 from approvals.presenting import Push
 from runs.consumers import RunPage
@@ -36,11 +37,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Said:
-    """What a reader said: the open action, what it is drawn as, and whether this was only said again."""
+    """What a reader said: the open action, what it is drawn as, how many rows are drawn, and whether this was only said again."""
 
     open: UUID | None
     state: str
     again: bool = False
+    shown: int = 0
 
 
 class InboxSocket(AsyncWebsocketConsumer):
@@ -52,15 +54,17 @@ class InboxSocket(AsyncWebsocketConsumer):
         self.news = asyncio.Event()
         self.open: UUID | None = None
         self.drawn_as = ""
+        self.shown = 0
+        self.wanted = wanted.of_query(self.scope.get("query_string", b"").decode("latin-1"))
         self.said = 0  # how often the reader said what is open: each time after an answer was drawn, which may be older than what was sent
         await self.accept()  # first, for a refused handshake tells a browser nothing
         self.task = asyncio.create_task(self._speak())
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         said = _said(text_data)
-        if said is None or (said.again and (said.open, said.state) == (self.open, self.drawn_as)):
+        if said is None or (said.again and (said.open, said.state, said.shown) == (self.open, self.drawn_as, self.shown)):
             return
-        self.open, self.drawn_as = said.open, said.state
+        self.open, self.drawn_as, self.shown = said.open, said.state, said.shown
         self.said += 1
         self.news.set()
 
@@ -113,7 +117,7 @@ class InboxSocket(AsyncWebsocketConsumer):
 
     def _draw(self) -> Push:
         keep = self.drawn_as.startswith(presenting.WAITING)
-        return presenting.push_inbox(self._enter(), self.open, keep=keep, last_key=self.drawn_as)
+        return presenting.push_inbox(self._enter(), self.open, self.wanted, keep=keep, last_key=self.drawn_as, shown=self.shown)
 
 
 class OutcomeSocket(RunPage):
@@ -136,6 +140,7 @@ def _said(text: str | None) -> Said | None:
     """None if it makes no sense."""
     try:
         said = orjson.loads(text or "") if len(text or "") <= MOST_SAID else None
-        return Said(UUID(said["open"]) if said["open"] else None, str(said.get("state", "")), said.get("again") is True)
-    except (orjson.JSONDecodeError, TypeError, KeyError, ValueError, AttributeError):
+        shown = int(said.get("shown", 0))
+        return Said(UUID(said["open"]) if said["open"] else None, str(said.get("state", "")), said.get("again") is True, shown)
+    except (orjson.JSONDecodeError, TypeError, KeyError, ValueError, AttributeError, OverflowError):
         return None

@@ -1,20 +1,23 @@
 """The queue: what waits for a person, and what no longer does. It only reads, and only renditions: the vault stays shut."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, F, IntegerField, OuterRef, Q, QuerySet, Subquery, UUIDField
+from django.db.models import BooleanField, Count, Exists, ExpressionWrapper, F, IntegerField, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.db.models.functions import Coalesce
 
 from access import rules
 from access.rules import Actor
 from approvals.models import Decision, ProposedAction
+from approvals.wanted import EVERYTHING, VIEWS, Wanted
 from config import clock
 
 PAGE = 50
+MOST = 500  # rows that are drawn at once, for who asked for more and more
+COUNTED = 1000  # beyond this many only “1,000+” is known: what a reader can do about them is the same, and counting takes time
 GONE = 8
 GONE_FOR = timedelta(hours=24)
 CHANGED_FOR = timedelta(minutes=30)
@@ -38,6 +41,8 @@ class Row:
     claimed_by_me: bool
     changed_at: datetime | None
     gone: "Gone | None" = None
+    kind: tuple[Any, ...] = ()  # equal for actions that may be alike; empty for one that is decided alone
+    tool: str = ""
 
     @property
     def risk_word(self) -> str:
@@ -67,8 +72,31 @@ class Unknown:
 
 
 @dataclass(frozen=True)
+class Chip:
+    """One of the views of the inbox, and how many wait there of what was searched for."""
+
+    key: str
+    word: str
+    count: int
+    chosen: bool
+    suffix: str
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Several actions of a page that may be decided together. `first` leads to them."""
+
+    first: UUID
+    count: int
+    tool: str
+
+
+@dataclass(frozen=True)
 class Queue:
-    """What a person sees in the left pane. `count` is all that wait for them; `more` is the cursor of the next page, or None."""
+    """What a person sees in the left pane. `count` is all that wait there; `more` is the cursor of the next page, or None.
+
+    `waiting` is what the top bar says, whatever the filter. A count beyond COUNTED is not exact.
+    """
 
     rows: list[Row]
     gone: list[Gone]
@@ -77,6 +105,9 @@ class Queue:
     decides: bool
     decided_today: int = 0
     unknown: tuple[Unknown, ...] = ()
+    wanted: Wanted = EVERYTHING
+    waiting: int = 0
+    chips: tuple[Chip, ...] = ()
 
     def after(self, action_id: UUID) -> Row | None:
         """The row to go to from an action: the one below it, else the first."""
@@ -85,26 +116,66 @@ class Queue:
         rest = waiting[at + 1 :] + waiting[: max(at, 0)]
         return rest[0] if rest else None
 
+    @property
+    def suffix(self) -> str:
+        return self.wanted.suffix
 
-def queue(actor: Actor, *, after: UUID | None = None, keep: UUID | None = None, limit: int = PAGE) -> Queue:
-    """Highest risk first, then least time. Four queries at most, whatever there is.
+    @property
+    def title(self) -> str:
+        if self.wanted.view == "others":
+            return "Waiting on others"
+        return "Waiting for you" if self.decides and self.wanted.view != "all" else "Waiting"
+
+    @property
+    def hidden(self) -> int:
+        """How many the filter hides of what waits for this person."""
+        return max(self.waiting - self.count, 0) if not self.wanted.is_everything else 0
+
+    @property
+    def alike(self) -> list[Alike]:
+        """What may be decided together, of these rows; which of them really are alike, `bulk` says."""
+        kinds: dict[tuple[Any, ...], list[Row]] = {}
+        for row in self.rows if self.decides and self.wanted.view in ("", "mine") else ():
+            if row.kind and row.gone is None:
+                kinds.setdefault(row.kind, []).append(row)
+        return [Alike(rows[0].id, len(rows), rows[0].tool) for rows in kinds.values() if len(rows) > 1]
+
+
+def queue(
+    actor: Actor, wanted: Wanted = EVERYTHING, *, after: UUID | None = None, keep: UUID | None = None, shown: int = PAGE, limit: int = PAGE
+) -> Queue:
+    """Highest risk first, then least time. Five queries for a page of what waits, however many wait.
 
     `after`: the last action of the page before. `keep`: an action that keeps its place though it no longer waits, because it is open.
+    `shown`: how many rows the reader has before them, who asked for more.
     """
-    limit = max(1, min(limit, PAGE))
-    found = list(_columns(_page(actor, after, keep))[: limit + 1])
-    rows = [_row(each, actor) for each in found[:limit]]
-    more = rows[-1].id if len(found) > limit else None
-    unknown = () if after else tuple(_unknown(actor))
-    count = waiting_count(actor) if more or after else sum(row.gone is None for row in rows) + len(unknown)
-    gone = [] if after else _gone(actor, keep={row.id for row in rows if row.gone})
-    today = _decided_today(actor) if not rows and not after else 0
-    return Queue(rows, gone, count, more, bool(actor.workspaces("approvals.decide")), today, unknown)
+    limit = min(max(1, min(limit, PAGE)) * max(1, -(-min(shown, MOST) // PAGE)), MOST)
+    found = list(_columns(_page(actor, wanted, after))[: limit + 1])
+    more = len(found) > limit
+    found = _with_kept(found, actor, wanted, None if after else keep)[:limit]
+    rows = [_row(each, actor) for each in found]
+    unknown = () if after else tuple(_unknown(actor)) if wanted.is_everything else ()
+    counts = _counts(actor, wanted)
+    decides = bool(actor.workspaces("approvals.decide"))
+    here = max(counts[wanted.view if decides else "all"], sum(row.gone is None for row in rows))
+    return Queue(
+        rows=rows,
+        gone=[] if after else _gone(actor, wanted, keep={row.id for row in rows if row.gone}),
+        count=here + len(unknown),
+        more=rows[-1].id if more else None,
+        decides=decides,
+        decided_today=_decided_today(actor) if not rows and not after else 0,
+        unknown=unknown,
+        wanted=wanted,
+        waiting=here + len(unknown) if wanted.is_everything else waiting_count(actor),
+        chips=tuple(_chips(wanted, counts)) if decides else (),
+    )
 
 
 def waiting_count(actor: Actor) -> int:
-    """How many actions wait for this person: for a decision, or for their word on what became of them."""
-    return mine(actor).count() + (unknown_to(actor).count() if actor.workspaces("runs.recover") else 0)
+    """How many actions wait for this person: for a decision, or for their word on what became of them. More than COUNTED are not told."""
+    asks = unknown_to(actor)[: COUNTED + 1].count() if actor.workspaces("runs.recover") else 0
+    return mine(actor)[: COUNTED + 1].count() + asks
 
 
 def mine(actor: Actor) -> QuerySet[ProposedAction]:
@@ -144,9 +215,10 @@ def _open() -> Q:
     return Q(state="waiting", expires_at__gt=clock.now())
 
 
-def _page(actor: Actor, after: UUID | None, keep: UUID | None) -> QuerySet[ProposedAction]:
-    kept = Q(pk=keep) if keep else Q(pk__in=[])
-    rows = _reach(actor).filter(_open() | kept).order_by("-risk", "expires_at", "pk")
+def _page(actor: Actor, wanted: Wanted, after: UUID | None) -> QuerySet[ProposedAction]:
+    """What waits and is wanted, from the top or below an action: a place that does not move, whatever comes or goes above it."""
+    rows = _scope(actor, wanted).filter(_open(), wanted.filter(), _held_by_nobody_else(actor) if wanted.view == "mine" else Q())
+    rows = rows.order_by("-risk", "expires_at", "pk")
     if after is None:
         return rows
     mark = rules.visible(actor, ProposedAction, "approvals.view").filter(pk=after).values("risk", "expires_at").first()
@@ -154,6 +226,51 @@ def _page(actor: Actor, after: UUID | None, keep: UUID | None) -> QuerySet[Propo
         return rows.none()
     risk, until = mark["risk"], mark["expires_at"]
     return rows.filter(Q(risk__lt=risk) | Q(risk=risk, expires_at__gt=until) | Q(risk=risk, expires_at=until, pk__gt=after))
+
+
+def _with_kept(found: list[dict[str, Any]], actor: Actor, wanted: Wanted, keep: UUID | None) -> list[dict[str, Any]]:
+    """The rows with the one that keeps its place, also if it no longer waits or is no longer wanted. A query only if it is not there."""
+    if keep is None or any(row["id"] == keep for row in found):
+        return found
+    kept = list(_columns(_scope(actor, wanted).filter(pk=keep)))
+    return sorted([*found, *kept], key=lambda row: (-row["risk"], row["expires_at"], row["id"]))
+
+
+def _scope(actor: Actor, wanted: Wanted) -> QuerySet[ProposedAction]:
+    """Whatever was proposed of what a view is about."""
+    if wanted.view not in ("others", "all") or not actor.workspaces("approvals.decide"):
+        return _reach(actor)
+    rows = rules.visible(actor, ProposedAction, "approvals.view").exclude(_automatic())
+    return rows.annotate(yours=_yours(actor)).filter(yours=False) if wanted.view == "others" else rows
+
+
+def _yours(actor: Actor) -> ExpressionWrapper:
+    """Whether this person may decide on an action, and has not."""
+    decided = Decision.objects.filter(action=OuterRef("pk"), round=OuterRef("round"), reviewer=actor.user_id)
+    within = Q(workspace__in=actor.workspaces("approvals.decide"))
+    return ExpressionWrapper(within & not_self(actor) & ~Exists(decided), output_field=BooleanField())
+
+
+def _held_by_nobody_else(actor: Actor) -> Q:
+    return Q(claimed_by=None) | Q(claimed_until=None) | Q(claimed_until__lte=clock.now()) | Q(claimed_by=actor.user_id)
+
+
+def _counts(actor: Actor, wanted: Wanted) -> dict[str, int]:
+    """How many wait in each view, of what is searched for. One query, of COUNTED rows at most: beyond, it is at least so many."""
+    waiting = rules.visible(actor, ProposedAction, "approvals.view").filter(_open(), wanted.filter())
+    if not actor.workspaces("approvals.decide"):
+        return {"all": waiting[: COUNTED + 1].count()}
+    free = ExpressionWrapper(_held_by_nobody_else(actor), output_field=BooleanField())
+    looked_at = waiting.annotate(yours=_yours(actor), free=free).order_by("-risk", "expires_at").values("pk", "yours", "free")
+    said = looked_at[: COUNTED + 1].aggregate(
+        total=Count("pk"), groups=Count("pk", filter=Q(yours=True)), mine=Count("pk", filter=Q(yours=True, free=True))
+    )
+    return {"mine": said["mine"], "": said["groups"], "others": said["total"] - said["groups"], "all": said["total"]}
+
+
+def _chips(wanted: Wanted, counts: Mapping[str, int]) -> Iterable[Chip]:
+    for key, (word, _) in VIEWS.items():
+        yield Chip(key, word, counts[key], key == wanted.view, replace(wanted, view=key).suffix)
 
 
 def _unknown(actor: Actor) -> Iterable[Unknown]:
@@ -183,6 +300,11 @@ def _columns(rows: QuerySet[ProposedAction]) -> QuerySet[ProposedAction, dict[st
         "claimed_until",
         "approved",
         "replaces",
+        "tool",
+        "tool_schema",
+        "policy",
+        "warnings",
+        "locked",
         "last_by",
         "last_name",
         subject_text=F("subject__rendition"),
@@ -217,16 +339,26 @@ def _row(found: dict[str, Any], actor: Actor) -> Row:
         claimed_by_me=held and str(found["claimed_by"]) == actor.id,
         changed_at=found["proposed_at"] if fresh else None,
         gone=None if _waits(found, now) else _ended(found, actor),
+        kind=() if held and str(found["claimed_by"]) != actor.id else _kind(found),
+        tool=found["tool"],
     )
+
+
+def _kind(found: dict[str, Any]) -> tuple[Any, ...]:
+    """What actions must have in common to be decided together; empty where one must be decided alone whatever the others are."""
+    if found["needs"] > 1 or found["locked"] or found["warnings"]:
+        return ()
+    return found["tool"], found["tool_schema"], found["policy"], found["risk"]
 
 
 def _waits(found: dict[str, Any], now: datetime) -> bool:
     return found["state"] == "waiting" and found["expires_at"] > now
 
 
-def _gone(actor: Actor, keep: set[UUID]) -> list[Gone]:
+def _gone(actor: Actor, wanted: Wanted, keep: set[UUID]) -> list[Gone]:
     since = clock.now() - GONE_FOR
-    rows = _reach(actor).filter(settled_at__gte=since).exclude(pk__in=keep).annotate(**_last_word()).order_by("-settled_at")
+    rows = _scope(actor, wanted).filter(wanted.filter(), settled_at__gte=since).exclude(pk__in=keep).order_by("-settled_at")
+    rows = rows.annotate(**_last_word())
     fields = ("id", "state", "expires_at", "settled_at", "last_by", "last_name")
     return [_ended(found, actor) for found in rows.values(*fields, subject_text=F("subject__rendition"))[:GONE]]
 

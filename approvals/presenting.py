@@ -25,6 +25,7 @@ from approvals.decisions import Yes
 from approvals.errors import Unreadable
 from approvals.inbox import ERASED, Queue
 from approvals.models import ProposedAction
+from approvals.wanted import EVERYTHING, Wanted
 from artifacts import vault
 from artifacts.models import Payload
 from runs.engine.tools import TOOLS
@@ -212,34 +213,43 @@ class Push:
     key: str = ""
 
 
-def push_inbox(actor: Actor, open_action_id: UUID | None, *, keep: bool = True, last_key: str = "") -> Push:
+def push_inbox(
+    actor: Actor, open_action_id: UUID | None, wanted: Wanted = EVERYTHING, *, keep: bool = True, last_key: str = "", shown: int = 0
+) -> Push:
     """The queue, the count and, if it is not as `last_key` says, the course of the open action. Renditions only.
 
     `keep`: the open action keeps its place in the queue though it no longer waits. An action that may no longer be seen is left out.
+    What is next after it is said with each queue, so that the two never name different rows.
     """
     action = rules.visible(actor, ProposedAction, "approvals.view").select_related(*RELATED).filter(pk=open_action_id).first()
-    rows = inbox.queue(actor, keep=action.pk if action and keep else None)
+    rows = inbox.queue(actor, wanted, keep=action.pk if action and keep else None, shown=shown)
     fragments = [beside(rows, open_action_id)]
     if action is None:
         return Push("".join(fragments), rows)
     drawn = course(action, actor)
     if drawn.key != last_key:
         fragments.append(course_fragments(drawn, rows))
+    elif drawn.bar is None:
+        fragments.append(out_of_band(render_to_string("approvals/_next.html", _over(drawn, rows))))
     return Push("".join(fragments), rows, drawn.key)
 
 
 def beside(rows: Queue, open_id: UUID | None) -> SafeString:
     """The queue and its count, each to replace what is there."""
     queue = render_to_string("approvals/_queue.html", {"queue": rows, "open_id": open_id})
-    count = render_to_string("_inbox_count.html", {"inbox_count": rows.count, "inbox_decides": rows.decides})
+    count = render_to_string("_inbox_count.html", {"inbox_count": rows.waiting, "inbox_decides": rows.decides})
     return mark_safe(out_of_band(queue) + out_of_band(count))  # noqa: S308
 
 
 def course_fragments(drawn: Course, rows: Queue) -> str:
     """All that changes of an open action. A bar that still stands is left alone: somebody may be about to press it."""
-    context = {"course": drawn, "next_row": rows.after(drawn.action.pk), "typed": Typed()}
+    context = _over(drawn, rows)
     names = ["_status", "_outcome", "_quorum", "_thread", "_aside", *([] if drawn.bar else ["_decide"])]
     return "".join(out_of_band(render_to_string(f"approvals/{name}.html", context)) for name in names)
+
+
+def _over(drawn: Course, rows: Queue) -> dict[str, Any]:
+    return {"course": drawn, "next_row": rows.after(drawn.action.pk), "queue": rows, "typed": Typed()}
 
 
 def push_outcome(actor: Actor, action_id: UUID, after: int) -> tuple[str, int]:

@@ -18,7 +18,7 @@ from django.views.decorators.vary import vary_on_headers
 from access import rules
 from access.errors import Forbidden, NotFound, Refusal
 from access.rules import Actor
-from approvals import asking, changes, decisions, edit_form, editing, exact, inbox, presenting, warned
+from approvals import asking, changes, decisions, edit_form, editing, exact, inbox, presenting, wanted, warned
 from approvals.course import Mode, Typed, course
 from approvals.decisions import No
 from approvals.errors import (
@@ -50,9 +50,11 @@ def inbox_page(request: HttpRequest) -> HttpResponse:
     """The queue with its first row open; or, asked for `more`, the next rows."""
     rules.require(request.actor, "approvals.view")
     after = _uuid(request.GET.get("after", ""))
-    rows = inbox.queue(request.actor, after=after)
+    rows = inbox.queue(request.actor, wanted.read(request.GET.dict()), after=after)
     if _target(request) == "more":
         return render(request, "approvals/_rows.html", {"queue": rows})
+    if _target(request) == "queue":
+        return render(request, "approvals/_queue.html", {"queue": rows})
     first = presenting.find(request.actor, rows.rows[0].id) if rows.rows else None
     return _page(request, presenting.panel(first, request.actor) if first else None, rows=rows)
 
@@ -69,7 +71,8 @@ def action_page(request: HttpRequest, action_id: UUID) -> HttpResponse:
     before = _before(request.actor, action, request.GET.get("from", ""))
     drawn = presenting.panel(action, request.actor, typed=typed, before=before)
     moved = typed.mode == "rest" and _target(request)  # of a page that came whole the focus is where a browser puts it
-    return _page(request, drawn, focus="heading" if moved else "", status=422 if typed.error else 200)
+    keep = action.pk if drawn.course.waits else None  # an open row is there, also if it is not what was asked for
+    return _page(request, drawn, keep=keep, focus="heading" if moved else "", status=422 if typed.error else 200)
 
 
 @never_cache
@@ -181,14 +184,14 @@ def _page(
     more: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
     """The whole page; for htmx the panel, with the queue beside it."""
-    rows = rows or inbox.queue(request.actor, keep=keep)
+    rows = rows or _rows(request, keep)
     opened = panel.action.pk if panel else None
     context: dict[str, Any] = {
         "panel": panel,
         "queue": rows,
         "open_id": opened,
         "next_row": rows.after(opened) if opened else None,
-        "inbox_count": rows.count,
+        "inbox_count": rows.waiting,
         "inbox_decides": rows.decides,
         "title": plain(panel.course.subject) if panel else "Inbox",
         "room": "inbox",
@@ -203,17 +206,17 @@ def _page(
 
 def _bar(request: HttpRequest, action: ProposedAction, typed: Typed) -> HttpResponse:
     drawn = course(action, request.actor, typed=typed)
-    rows = inbox.queue(request.actor, keep=action.pk)
-    context = {"course": drawn, "next_row": rows.after(action.pk), "typed": typed, "over": True}
+    rows = _rows(request, action.pk)
+    context = {"course": drawn, "next_row": rows.after(action.pk), "queue": rows, "typed": typed, "over": True}
     return render(request, "approvals/_decide.html", context, status=422 if typed.error else 200)
 
 
 def _after(request: HttpRequest, action_id: UUID) -> HttpResponse:
     """After a decision: the outcome in place; without script, the action's page, which the back button may come to again."""
     if _target(request) != "panel":
-        return HttpResponseRedirect(reverse("approvals:action", args=(action_id,)), status=303)
+        return HttpResponseRedirect(_address(request, action_id), status=303)
     response = _page(request, presenting.panel(presenting.find(request.actor, action_id), request.actor), keep=action_id)
-    response["HX-Replace-Url"] = reverse("approvals:action", args=(action_id,))  # it may have been opened as the inbox's first
+    response["HX-Replace-Url"] = _address(request, action_id)  # it may have been opened as the inbox's first
     return response
 
 
@@ -224,15 +227,15 @@ def _edited(request: HttpRequest, action: ProposedAction, fields: tuple[edit_for
     if any(field.error for field in typed):
         return _editing(request, action, typed, error="Nothing was changed yet. Mend the fields that are marked.", status=422)
     try:
-        wanted = editing.version(action, arguments)
-        if checked == wanted.digest:
+        version = editing.version(action, arguments)
+        if checked == version.digest:
             made = editing.edit(action, by=request.actor, arguments=arguments, digest=digest)
             return _put_up(request, action, made.action)
     except (EditRefused, NothingChanged) as error:
         return _editing(request, action, typed, error=f"{error} {error.what_next}", status=error.status)
     decisions.check_open(action, request.actor, digest)
     late = "You changed it since you looked at it. This is what it would be now." if checked else ""
-    return _editing(request, action, typed, wanted=wanted, error=late)
+    return _editing(request, action, typed, version=version, error=late)
 
 
 def _editing(
@@ -240,19 +243,19 @@ def _editing(
     action: ProposedAction,
     typed: tuple[edit_form.Field, ...],
     *,
-    wanted: editing.Version | None = None,
+    version: editing.Version | None = None,
     error: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    changed = changes.between(exact.read(action), wanted.what, TOOLS.get(action.tool)) if wanted else None
-    form = presenting.Editing(typed, changed, wanted.digest if wanted else "", error)
+    changed = changes.between(exact.read(action), version.what, TOOLS.get(action.tool)) if version else None
+    form = presenting.Editing(typed, changed, version.digest if version else "", error)
     drawn = presenting.panel(action, request.actor, typed=Typed("edit"), editing=form)
-    return _page(request, drawn, keep=action.pk, focus="error" if error else "changes" if wanted else "field", status=status)
+    return _page(request, drawn, keep=action.pk, focus="error" if error else "changes" if version else "field", status=status)
 
 
 def _put_up(request: HttpRequest, before: ProposedAction, newer: ProposedAction) -> HttpResponse:
     """After an edit: the new action, with what changed."""
-    address = f"{reverse('approvals:action', args=(newer.pk,))}?from={before.pk}"
+    address = f"{reverse('approvals:action', args=(newer.pk,))}?from={before.pk}{wanted.asked(request).more}"
     if _target(request) != "panel":
         return HttpResponseRedirect(address, status=303)
     drawn = presenting.panel(presenting.find(request.actor, newer.pk), request.actor, before=presenting.find(request.actor, before.pk))
@@ -269,7 +272,7 @@ def _asked(request: HttpRequest, action: ProposedAction, question: str = "", err
         drawn = course(fresh, request.actor)
         return render(request, "approvals/_thread.html", typed | {"course": drawn, "focus": "question"}, status=status)
     if not error:
-        return HttpResponseRedirect(f"{reverse('approvals:action', args=(action.pk,))}#thread-{action.pk}", status=303)
+        return HttpResponseRedirect(f"{_address(request, action.pk)}#thread-{action.pk}", status=303)
     return _page(request, presenting.panel(fresh, request.actor), keep=action.pk, focus="question", status=status, more=typed)
 
 
@@ -287,7 +290,7 @@ def _changed(request: HttpRequest, action: ProposedAction, digest: str, typed: T
     again = Typed("reject" if typed.mode == "reject" else "rest", typed.reason, refusal=error)
     drawn = presenting.panel(newer, request.actor, typed=again, before=before, said=typed)
     response = _page(request, drawn, focus="note", status=error.status)
-    response["HX-Replace-Url"] = reverse("approvals:action", args=(newer.pk,))
+    response["HX-Replace-Url"] = _address(request, newer.pk)
     return response
 
 
@@ -307,15 +310,27 @@ def _claiming(request: HttpRequest, action_id: UUID, verb: Any) -> HttpResponse:
     except AlreadyClaimed as error:
         status = error.status
     if request.headers.get("HX-Request") != "true":
-        return HttpResponseRedirect(reverse("approvals:action", args=(action.pk,)), status=303)
+        return HttpResponseRedirect(_address(request, action.pk), status=303)
     fresh = presenting.find(request.actor, action_id)
     context = {"course": course(fresh, request.actor)}
     reply = render(request, "approvals/_status.html", context, status=status)
-    reply.write(presenting.beside(inbox.queue(request.actor, keep=action.pk), action.pk))
+    reply.write(presenting.beside(_rows(request, action.pk), action.pk))
     return reply
 
 
 # what was asked ------------------------------------------------------------------------------------------------------------------------
+
+
+def _rows(request: HttpRequest, keep: UUID | None) -> inbox.Queue:
+    """The queue of the page that asks, filtered as it is and as long as it is there."""
+    shown = request.headers.get("Inbox-Shown", "")
+    more = int(shown) if shown.isascii() and shown.isdigit() and len(shown) < 6 else 0
+    return inbox.queue(request.actor, wanted.asked(request), keep=keep, shown=more)
+
+
+def _address(request: HttpRequest, action_id: UUID) -> str:
+    """An action's address in the inbox as it is filtered."""
+    return reverse("approvals:action", args=(action_id,)) + wanted.asked(request).suffix
 
 
 def _target(request: HttpRequest) -> str:

@@ -124,7 +124,7 @@ def running(action: CanonicalAction) -> Line:
     at = f" at {action.target}" if action.target else ""
     if action.executor == "agent":
         return Line("/executor", "Run", f"By the agent{at}; Handrail cannot see the call.", ("/target",))
-    return Line("/executor", "Run", f"If approved, at once and only once, by Handrail{at}.", ("/target",))
+    return Line("/executor", "Run", f"On approval, only once, by Handrail{at}.", ("/target",))
 
 
 def apart(setting: Setting, name: str, given: list[Any] | Mapping[str, Any]) -> list[Field]:

@@ -67,4 +67,4 @@ def _sending(action: CanonicalAction) -> Line:
     via = f" through {action.target}" if action.target else ""
     if action.executor == "agent":
         return Line("/executor", "Send", f"Run by the agent{via}; Handrail cannot see the call.", ("/target",))
-    return Line("/executor", "Send", f"If approved, at once and only once, by Handrail{via}.", ("/target",))
+    return Line("/executor", "Send", f"On approval, only once, by Handrail{via}.", ("/target",))

@@ -12,7 +12,7 @@ from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import glyphs
-from approvals import cards
+from approvals import cards, inbox
 from artifacts.rendition import plain as plain_text
 from artifacts.templatetags import renditions
 
@@ -76,6 +76,12 @@ def empty_word(value: Any) -> str:
 def plain(rendition: str) -> str:
     """A rendition as plain text, for titles and labels."""
     return plain_text(rendition)
+
+
+@register.filter
+def counted(number: int) -> str:
+    """How many wait, grouped: 1,000+ where no more were counted."""
+    return f"{inbox.COUNTED:,}+" if number > inbox.COUNTED else f"{number + 0:,}"  # a lazy number has no format of its own
 
 
 @register.filter

@@ -3,6 +3,8 @@
   let socket = null;
   let since = Date.now();
   let opened = new Set();
+  let goal = null; // the row that has the focus since a decision, until the reader goes elsewhere
+  let asking = ""; // the thread in which the reader asked last
 
   document.addEventListener("htmx:wsOpen", ({ detail }) => {
     socket = detail.socketWrapper;
@@ -11,7 +13,11 @@
   document.addEventListener("handrail:beat", () => tell(true));
   document.addEventListener("htmx:afterSettle", ({ detail }) => detail.target.id === "panel" && settled(detail));
   document.addEventListener("htmx:configRequest", ({ detail }) => detail.elt.matches("form[data-decides]") && witness(detail.parameters));
+  document.addEventListener("htmx:configRequest", ({ detail }) => (detail.headers["Inbox-Shown"] = shown()));
+  document.addEventListener("htmx:afterSettle", ({ detail }) => detail.target.id === "more" && tell());
+  document.addEventListener("htmx:afterSettle", ({ detail }) => detail.target.id?.startsWith("thread-") && asked(detail));
   document.addEventListener("htmx:oobAfterSwap", ({ detail }) => pushed(detail.target));
+  document.addEventListener("htmx:wsAfterMessage", () => queueMicrotask(follow)); // after what brings a lost focus back
   document.addEventListener("toggle", ({ target }) => target.matches?.("details[data-fold]") && target.open && opened.add(target.dataset.fold), true);
   document.addEventListener("change", ({ target }) => target.matches(".ack") && unlock(target.form));
   for (const box of document.querySelectorAll(".ack")) unlock(box.form);
@@ -24,7 +30,12 @@
   // that whatever a page missed is made good
   function tell(again = false) {
     const state = panel()?.querySelector("[data-drawn]")?.dataset.drawn;
-    socket?.send(JSON.stringify({ open: panel()?.dataset.action ?? null, state: state ?? "", again }));
+    socket?.send(JSON.stringify({ open: panel()?.dataset.action ?? null, state: state ?? "", again, shown: shown() }));
+  }
+
+  // how many rows are there: of a reader who asked for more, what comes is drawn as long
+  function shown() {
+    return document.querySelectorAll("#queue [data-item]").length;
   }
 
   function settled(detail) {
@@ -33,12 +44,34 @@
     if (detail.requestConfig?.verb === "post") return detail.xhr.status < 400 && goOn();
     since = Date.now();
     opened = new Set();
+    goal = null;
   }
 
   // after a decision the focus is on the next row; the outcome stays where the bar was
   function goOn() {
-    const next = panel().querySelector("[data-next]")?.dataset.next;
-    document.getElementById(next)?.querySelector("a")?.focus();
+    goal = next();
+    goal?.focus();
+  }
+
+  function next() {
+    return document.getElementById(panel()?.querySelector("[data-next]")?.dataset.next)?.querySelector("a");
+  }
+
+  // what “Next in queue” names and what has the focus are one row, whatever came into the queue meanwhile; unless the reader went elsewhere
+  function follow() {
+    if (!goal) return;
+    if (goal.isConnected && document.activeElement !== goal) return (goal = null);
+    if (goal !== next()) goOn();
+  }
+
+  // what became of a question is in sight of who asked it, above the bar
+  function asked(detail) {
+    if (detail.requestConfig?.verb === "post" && detail.xhr.status < 400) asking = detail.target.id;
+    inSight(detail.target.id);
+  }
+
+  function inSight(id) {
+    if (id === asking) document.getElementById(id)?.querySelector("li.msg:last-child")?.scrollIntoView({ block: "nearest" });
   }
 
   function witness(parameters) {
@@ -55,6 +88,7 @@
 
   // what came by itself: an action that replaced the open one is shown in its place; an empty inbox opens what arrives first
   function pushed(target) {
+    if (target.id) inSight(target.id);
     const newer = target.querySelector?.("[data-newer]")?.dataset.newer;
     if (newer && panel().contains(target)) show(newer);
     const first = target.id === "queue" && panel()?.matches("[data-empty]") && document.querySelector("#queue [data-item]");

@@ -43,7 +43,7 @@ def test_an_email_is_shown_as_it_would_be_sent(cast, riley):
     assert "Cc Anna &lt;anna@fernhill.example&gt; accounts@brightwater.example Outside" in shown
     assert "Bcc Nobody" in shown and "Subject Your duplicate charge" in shown
     assert "Hello Marta,\n\nit was charged twice.\n" in page
-    assert "If approved, at once and only once, by Handrail through mail server." in shown  # true as well once it was rejected
+    assert "On approval, only once, by Handrail through mail server." in shown  # true before and after it was decided
     assert "payments.csv" in shown and "PAY-88121" in shown and "Personal data" in shown
     assert "13 arguments: 8 shown, 5 folded, none hidden" in shown
     assert f'data-copy="{proposed.action.digest}"' in page

@@ -103,7 +103,8 @@ async def test_an_open_action_that_somebody_else_decides_is_shown_as_decided_in_
         await opened(socket, proposed)
         await decide(proposed, cast.sam, "rejected", "Not yet.")
         message = await hear(socket, "Sam rejected this.")
-        assert f'id="decide-{proposed.action.pk}" data-over data-next="row-{other.action.pk}"' in message
+        assert f'id="decide-{proposed.action.pk}" data-over' in message
+        assert f'id="next-{proposed.action.pk}" data-next="row-{other.action.pk}"' in message
         rows = message.index(f'id="row-{proposed.action.pk}"'), message.index(f'id="row-{other.action.pk}"')
         assert rows[0] < rows[1], "the open row keeps its place"
 
@@ -115,6 +116,17 @@ async def test_an_answer_that_was_drawn_before_what_was_pushed_is_made_good(cast
         await decide(proposed, cast.sam, "rejected", "Not yet.")
         await hear(socket, "Sam rejected this.")
         assert "Sam rejected this." in await opened(socket, proposed, "an older state")
+
+
+async def test_what_comes_keeps_to_the_filter_of_the_page_and_to_its_length(cast):
+    held = await propose(cast, name="Held")
+    await in_thread(decisions.claim)(held.action, by=await in_thread(person)(cast.sam.pk))
+    async with stream_of(cast.riley, "/ws/pages/inbox?view=mine&q=reply") as socket:
+        first = await opened(socket, None)
+        assert str(held.action.pk) not in first and "held by nobody else" in first
+        free = await propose(cast, name="Free")
+        message = await hear(socket, f'id="row-{free.action.pk}"')
+        assert str(held.action.pk) not in message and f'href="/actions/{free.action.pk}?view=mine&amp;q=reply"' in message
 
 
 async def test_what_a_reader_missed_is_sent_once_more_when_the_reader_says_what_is_drawn(cast):
