@@ -13,7 +13,7 @@ from access.api import afresh, known_for_awhile
 from access.errors import Forbidden
 from access.models import User
 from access.rules import Actor
-from approvals import asking, decisions, editing, execution, forms, presenting
+from approvals import asking, decisions, editing, execution, forms, outside, presenting
 from approvals.forms import DAY, OPENED
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
@@ -79,11 +79,16 @@ class DecisionIn(BaseModel):
 
 
 @router.get("/actions/{action_id}", response=Any, auth=known_for_awhile, summary="Ask what became of an action")
-async def action(request: HttpRequest, action_id: str, wait: Annotated[int, Query(ge=0, le=30)] = 0) -> dict[str, Any]:
-    """State, decisions and grant. With `wait`, the answer is held back so many seconds while it is still waiting for a decision."""
+async def action(
+    request: HttpRequest, action_id: str, wait: Annotated[int, Query(ge=0, le=30)] = 0, asked: Annotated[int, Query(ge=0, le=10**15)] = 0
+) -> dict[str, Any]:
+    """State, decisions and grant. With `wait`, the answer is held back so many seconds while it is still waiting for a decision.
+
+    Its agent is also told what was asked: a question ends the wait, unless it is one up to event `asked`, which the agent knows.
+    """
     until = time.monotonic() + wait
     actor, found, told = await hub.in_thread(_asked)(request, action_id)
-    while found.state == "waiting" and time.monotonic() < until:
+    while found.state == "waiting" and not _is_asked(told, asked) and time.monotonic() < until:
         # the run's log moves with every decision; what else moves it costs one more look
         await hub.grown(found.run_id, beyond=found.run.seq, actor=actor, seconds=until - time.monotonic())
         actor, found, told = await hub.in_thread(_asked)(request, action_id)
@@ -141,7 +146,12 @@ def _asked(request: HttpRequest, action_id: str) -> tuple[Actor, ProposedAction,
     actor = afresh(request)
     capability = "actions.propose" if actor.kind == "agent" else "approvals.view"
     found = rules.get(actor, ProposedAction, action_id, capability, related=("run",))
-    return actor, found, _as_action(found)
+    told = _as_action(found)
+    return actor, found, told | outside.for_agent(found) if actor.kind == "agent" else told
+
+
+def _is_asked(told: dict[str, Any], known: int) -> bool:
+    return any(one["seq"] > known for one in told.get("questions", ()))
 
 
 def _as_action(action: ProposedAction) -> dict[str, Any]:

@@ -151,6 +151,10 @@ def _sort(events: Iterable[_Told], action: ProposedAction) -> _Sorted:
 def _legs(action: ProposedAction, before: list[_Told]) -> tuple[Leg, ...]:
     """All three legs, or none: two of them are no reason for alarm. The same reckoning as the policy's, with the events that show it."""
     tool = TOOLS.get(action.tool)
+    if action.executor == "agent":
+        unseen = "Handrail cannot see what an agent outside reads"
+        legs = Leg("May have read private data", unseen), Leg("May have read outside text", unseen), Leg("Sends data out", "")
+        return legs if tool is not None and tool.sends_out else ()
     used = [(TOOLS[event.data["tool"]], event.seq) for event in before if event.type == "tool.started" and event.data["tool"] in TOOLS]
     private = _leg("Read private data", [(t, seq) for t, seq in used if t.reads_private])
     outside = _leg("Read outside text", [(t, seq) for t, seq in used if t.reads_untrusted])

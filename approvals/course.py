@@ -210,8 +210,12 @@ def _approved_state(action: ProposedAction, not_done: str) -> tuple[str, str]:
         return "failed", f"Failed, {not_done}"
     if grant.outcome == "unknown":
         return "unknown", ""
+    if grant.redeemed_at is not None and action.executor == "agent":
+        return "redeemed", "The agent has it"
     if grant.redeemed_at is not None:
         return "redeemed", "Being sent" if action.effect == "send" else "Being run"
+    if grant.voided_at is None and grant.expires_at <= clock.now() and action.executor == "agent":
+        return "expired", f"Agent gone, {not_done}"
     if grant.voided_at is not None or grant.expires_at <= clock.now():
         return "expired", f"Approval lapsed, {not_done}"
     return "approved", f"Approved, {not_done} yet"
@@ -343,6 +347,8 @@ def _delivery(action: ProposedAction, done: str) -> str:
     grant = _grant(action)
     if grant is None:
         return ""
+    if action.executor == "agent" and (words := _outside(grant, done)):
+        return words
     if grant.outcome == "executed":
         said = f"A person said that it was {done}."
         return said if grant.verified_at is None else f"It was {done}, once, and what ran is what was approved."
@@ -359,6 +365,21 @@ def _delivery(action: ProposedAction, done: str) -> str:
     if grant.expires_at <= clock.now():
         return f"The approval was not used in time. Nothing was {done}."
     return f"It is not {done} yet: the run has to reach it."
+
+
+def _outside(grant: Grant, done: str) -> str:
+    """The same of what an agent outside runs: its word, for Handrail cannot see the call. Empty where that makes no difference."""
+    unseen = "Handrail cannot see the call."
+    if grant.outcome == "executed" and grant.unknown_at is None:
+        return f"The agent says that it was {done}. {unseen}"
+    if grant.outcome == "failed" and grant.unknown_at is None:
+        return f"The agent says that it was not {done}. {unseen} The approval is spent."
+    if grant.outcome == "none" and grant.redeemed_at is not None:
+        return f"The agent took it to run it, and has not said yet what became of it. {unseen}"
+    if grant.outcome == "none" and grant.voided_at is None:
+        gone = grant.expires_at <= clock.now()
+        return f"The agent never came for it, so nothing was {done}." if gone else f"It is not {done} yet: the agent has to come for it."
+    return ""
 
 
 # the decision bar ------------------------------------------------------------------------------------------------------------------

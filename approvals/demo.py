@@ -14,6 +14,8 @@ BACK_OFFICE = {
     "run_command": ("Commands on this machine", 8),
     "schedule_removal": ("Access that goes", 6),
 }
+# what the agent outside of `outside_loop` proposes; it runs them itself
+OUTSIDE_LOOP = {"issue_voucher": ("Vouchers by agents outside", 4), "post_notice": ("Public notices", 2)}
 
 
 def policies(workspace: Workspace, by: User | None = None) -> None:
@@ -22,6 +24,6 @@ def policies(workspace: Workspace, by: User | None = None) -> None:
         policy.set_rule(workspace.pk, "send_email", name="Outside e-mail", outcome="reviewers", by=by, expires_after=timedelta(hours=4))
     if policy.in_force(workspace.pk, "update_crm") is None:
         policy.set_rule(workspace.pk, "update_crm", name="Notes in the CRM", outcome="automatic", by=by)
-    for tool, (name, hours) in BACK_OFFICE.items():
+    for tool, (name, hours) in (BACK_OFFICE | OUTSIDE_LOOP).items():
         if policy.in_force(workspace.pk, tool) is None:
             policy.set_rule(workspace.pk, tool, name=name, outcome="reviewers", by=by, expires_after=timedelta(hours=hours))

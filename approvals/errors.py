@@ -139,3 +139,79 @@ class NotYours(Forbidden):
     """You took part in this action, so you can't say what became of it."""
 
     what_next: ClassVar[str] = "Nothing was recorded. Somebody else who may must say it."
+
+
+class NotOutside(Refusal):
+    """This is not for an agent outside."""
+
+    what_next: ClassVar[str] = "Nothing was done. Handrail itself runs this, and tells in the log what it does."
+
+
+class ToolRefused(Forbidden):
+    """This tool may not be used like this."""
+
+    what_next: ClassVar[str] = (
+        "Nothing was proposed, and the run's log says so. Go on without it; an admin declares tools, sets their rules and the run's scope."
+    )
+
+
+class SchemaChanged(Refusal):
+    """The tool has another version here."""
+
+    what_next: ClassVar[str] = "Nothing was proposed. Send arguments of the version that is named here, with its number."
+
+
+class ArgumentsRefused(BadInput):
+    """These arguments do not fit the tool."""
+
+    what_next: ClassVar[str] = "Nothing was proposed. Mend what is said here; values are taken as they are sent, and never converted."
+
+
+class ProposalReused(Refusal):
+    """This idempotency key was used for another action."""
+
+    what_next: ClassVar[str] = "Nothing was proposed. Give each action a key of its own."
+
+
+class NotRunning(Refusal):
+    """The run begins nothing new now."""
+
+    what_next: ClassVar[str] = "Nothing was done. Ask the run how it stands: GET /api/v1/runs/{id}."
+
+
+class DigestMismatch(Refusal):
+    """This is not what was approved."""
+
+    what_next: ClassVar[str] = "Nothing was redeemed, and the run's log says so. Run exactly what the action's `exact` says, or nothing."
+
+
+class NothingGranted(Refusal):
+    """There is nothing to redeem."""
+
+    what_next: ClassVar[str] = (
+        "Do not run it. If it was superseded, follow `superseded_by`; otherwise propose it anew if it is still wanted."
+    )
+
+
+class HeldByAnother(Refusal):
+    """Somebody else holds the one use of this."""
+
+    what_next: ClassVar[str] = "Do not run it: whoever redeemed it does, and reports. What is known of it: GET /api/v1/actions/{id}."
+
+
+class OutcomeKnown(Refusal):
+    """What became of this stands already."""
+
+    what_next: ClassVar[str] = "Nothing was recorded. What stands is named here; do not run it again."
+
+
+class NoSuchQuestion(BadInput):
+    """Nobody asked this about the action."""
+
+    what_next: ClassVar[str] = "Nothing was answered. The open questions: `questions` of GET /api/v1/actions/{id}."
+
+
+class AlreadyAnswered(Refusal):
+    """This question was answered already."""
+
+    what_next: ClassVar[str] = "Nothing was recorded; the first answer stands."

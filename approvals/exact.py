@@ -28,7 +28,7 @@ def build(proposal: Proposal) -> CanonicalAction:
         recipients=tuple(tool.recipients(proposal.arguments)),
         target=tool.target,
         credential=tool.credential,
-        executor="handrail",
+        executor=tool.executor,
         nonce=proposal.nonce,
     )
 

@@ -141,7 +141,9 @@ def resolve(action: ProposedAction, *, by: Actor, outcome: Saying, note: str = "
             return first
         if grant is None or grant.outcome != "unknown":
             raise _known(action, grant)
-        if run.row.state in (State.QUEUED, State.RUNNING):
+        if action.executor == "agent" and outcome == "look_again":
+            raise BadInput("An agent outside ran this, and Handrail can’t look it up.")
+        if run.row.workflow and run.row.state in (State.QUEUED, State.RUNNING):
             raise BeingLookedUp(state="unknown")
         return Resolved(_say(run, action, grant, by, outcome, note, reference), outcome, again=False)
 

@@ -153,7 +153,9 @@ def proposed(action_id: UUID) -> Proposal:
 
 
 def taint_of(run: Run, tool: Tool) -> Taint:
-    """What the run has read so far, from its log, and whether this tool sends."""
+    """What the run has read so far, from its log, and whether this tool sends. An agent outside reads unseen: that is both."""
+    if not run.workflow:
+        return Taint(True, True, tool.sends_out)
     used = [TOOLS[name] for name in tools_used(run) if name in TOOLS]
     return Taint(any(t.reads_private for t in used), any(t.reads_untrusted for t in used), tool.sends_out)
 
@@ -205,7 +207,7 @@ def _kept(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, ru
         tool_schema=tool.schema_version,
         effect=tool.effect,
         card=tool.card,
-        executor="handrail",
+        executor=tool.executor,
         digest=digest,
         canonical=vault.keep(run.workspace_id, canonical.canonical_bytes(what), label=label, media_type="application/json"),
         attachments=[str(attached.payload.pk) for attached in proposal.attachments],
@@ -234,7 +236,7 @@ def _told(action: ProposedAction, what: CanonicalAction, needs: int) -> ActionPr
         until=action.expires_at,
         recipients=len(what.recipients),
         attachments=len(what.attachments),
-        step=action.step,
+        step=action.step or None,
     )
 
 

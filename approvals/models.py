@@ -63,6 +63,7 @@ class ProposedAction(models.Model):
     subject = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")  # “E-mail a reply to Marta Oyelaran”
     reason = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)
     step = models.CharField(max_length=200, blank=True)  # the engine's step that proposed it
+    key = models.CharField(max_length=200, null=True)  # an agent outside: its idempotency key
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
     risk = models.PositiveSmallIntegerField()  # 1 low, 2 medium, 3 high
     warnings = models.JSONField(default=list)  # codes, severities and paths found by inspection
@@ -87,6 +88,7 @@ class ProposedAction(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["run", "digest"], name="action_once"),
+            models.UniqueConstraint(fields=["run", "key"], name="action_key_once"),
             models.CheckConstraint(condition=Q(state__in=STATES), name="action_state_known"),
             models.CheckConstraint(condition=Q(effect__in=["read", "write", "send"]), name="action_effect_known"),
             models.CheckConstraint(condition=Q(executor__in=["handrail", "agent"]), name="action_executor_known"),
@@ -147,6 +149,8 @@ class Grant(models.Model):
     redeemed_at = models.DateTimeField(null=True)
     redeemed_by = models.CharField(max_length=120, blank=True)
     token = models.PositiveBigIntegerField(default=0)  # the fencing token of the redeemer
+    holder = models.CharField(max_length=64, blank=True)  # an agent outside: SHA-256 of the word by which it is known again
+    report_by = models.DateTimeField(null=True)  # an agent outside: when its silence begins
     executed_at = models.DateTimeField(null=True)
     verified_at = models.DateTimeField(null=True)
     unknown_at = models.DateTimeField(null=True)
@@ -169,6 +173,8 @@ class Grant(models.Model):
         indexes = [
             # what was redeemed and never heard of again
             models.Index(fields=["redeemed_at"], name="grant_in_flight", condition=Q(redeemed_at__isnull=False, outcome="none")),
+            # what an agent outside redeemed and should have reported by now
+            models.Index(fields=["report_by"], name="grant_unreported", condition=Q(report_by__isnull=False, outcome="none")),
             models.Index(fields=["unknown_at"], name="grant_unknown", condition=Q(outcome="unknown")),  # what a person must say
         ]
 

@@ -120,6 +120,11 @@ class Unknown:
         return words.get(outcome, ("unknown", ""))
 
     @property
+    def outside(self) -> bool:
+        """An agent outside ran it, or did not; Handrail cannot see the call."""
+        return self.action.executor == "agent"
+
+    @property
     def cancelling(self) -> bool:
         return self.action.run.state in (State.CANCELLING, State.COMPENSATING)
 
@@ -314,7 +319,7 @@ def _with_next(seen: Unknown) -> Unknown:
     run = seen.action.run
     if not seen.open:
         return seen
-    if run.state in (State.QUEUED, State.RUNNING):
+    if run.workflow and run.state in (State.QUEUED, State.RUNNING):
         return replace(seen, looking=True, looks=(*seen.looks, Look("now", None)))
     if run.wake_at is None or not seen.asks:
         return seen

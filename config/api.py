@@ -20,6 +20,7 @@ from access.api import known
 from access.errors import BadInput, NotFound, NotSignedIn, Refusal
 from approvals.api import router as approvals
 from approvals.canonical import HALF_PAIR, NotCanonical, parse_json
+from approvals.outside_api import router as outside
 from runs.api import router as runs
 
 JSON_MAX = 1024 * 1024  # bytes of a JSON body; larger content goes to its own address, as it is
@@ -212,6 +213,7 @@ api = NinjaAPI(
 )
 api.add_router("", runs)
 api.add_router("", approvals)
+api.add_router("", outside)
 
 
 @api.exception_handler(Refusal)

@@ -82,6 +82,8 @@ INSTALLED_APPS = [
 ]
 EXAMPLES = ("examples.support_triage.workflow", "examples.back_office.workflow")
 HANDRAIL_WORKFLOWS = env.words("HANDRAIL_WORKFLOWS", EXAMPLES if DEMO else (), each=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+# files that declare the tools which agents outside run themselves; see docs/agents-outside.md
+HANDRAIL_OUTSIDE_TOOLS = env.words("HANDRAIL_OUTSIDE_TOOLS", (str(BASE_DIR / "examples/outside_loop/tools.json"),) if DEMO else ())
 HANDRAIL_LEASE_SECONDS = env.integer("LEASE_SECONDS", 4, low=1, high=600)  # a worker that is silent for so long has lost its run
 HANDRAIL_STOP_POINTS = env.text("HANDRAIL_STOP_POINTS")  # a directory; see runs/engine/points.py. For tests and for showing recovery
 MIDDLEWARE = [

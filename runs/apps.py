@@ -10,8 +10,9 @@ class RunsConfig(AppConfig):
 
         from access import standing
         from runs import live
-        from runs.engine import workflow
+        from runs.engine import outside, workflow
 
         standing.changed.connect(live.rights_changed, dispatch_uid="rights-changed")
 
         workflow.load(settings.HANDRAIL_WORKFLOWS)
+        outside.load(settings.HANDRAIL_OUTSIDE_TOOLS)

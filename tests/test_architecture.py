@@ -45,7 +45,7 @@ SAVERS = {
 RAW_SQL = {"access/append_only.py", "config/health.py", "runs/log.py"}
 CLOCKS = {"config/clock.py", "examples/support_triage/desk/store.py"}  # the desk is the outside world and has a clock of its own
 READS_ENVIRONMENT = {"config/env.py", "config/clock.py", "examples/support_triage/tools.py"}
-READS_ENVIRONMENT |= {"examples/back_office/tools.py", "examples/back_office/store.py"}
+READS_ENVIRONMENT |= {"examples/back_office/tools.py", "examples/back_office/store.py", "examples/outside_loop/loop.py"}
 # these pass the whole environment on to a child process, or say which settings are meant
 HANDS_ON_ENVIRONMENT = {"manage.py", "config/asgi.py", "config/celery.py", "config/supervisor.py"}
 # mark_safe on what was escaped piece by piece, or on a template's own output

@@ -97,6 +97,30 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
         "in in none ok no no no no no no no in",
         {"json": {"digest": "0" * 64, "question": "Why?"}},
     ),
+    (
+        "POST",
+        "api/v1/runs/<run_id>/actions",
+        "in in none no no no no no ok none none in",
+        {"json": {"tool": "made_up", "tool_schema": 1, "arguments": {}}, "key": True},
+    ),
+    (
+        "POST",
+        "api/v1/actions/<action_id>/answers",
+        "in in none no no no no no ok none none in",
+        {"json": {"question": "018f0000-0000-7000-8000-000000000000", "answer": "No."}},
+    ),
+    (
+        "POST",
+        "api/v1/actions/<action_id>/redemption",
+        "in in none no no no no no ok none none in",
+        {"json": {"digest": "0" * 64, "holder": "one-of-the-holders"}},
+    ),
+    (
+        "POST",
+        "api/v1/actions/<action_id>/outcome",
+        "in in none no no no no no ok none none in",
+        {"json": {"holder": "one-of-the-holders", "outcome": "executed"}},
+    ),
     ("POST", "api/v1/actions/<action_id>/resolution", "in in none no no ok no no no no no in", {"json": SAID}),
     # last, for it ends the sessions
     ("POST", "sign-out", "in " * 12, {}),

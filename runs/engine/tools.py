@@ -169,6 +169,7 @@ class Tool:
     reads_private: bool = False
     reads_untrusted: bool = False
     sends_out: bool = False
+    executor: Literal["handrail", "agent"] = "handrail"  # who runs it; see `outside`
 
     def checked(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The arguments as JSON values, by name. InvalidArguments if they do not fit."""

@@ -40,12 +40,13 @@ def proposed(draft: Draft, line: Line) -> None:
     )
     draft.actions[action.id] = action
     reason = line.text("reason")
+    unseen: Rich = ("Run by the agent; Handrail cannot see the call.",) if line.word("executor") == "agent" else ()
     row = draft.add(
         line,
         "proposal",
         (line.who, " put up an edit: ", subject or Tool(tool)) if line.who.kind == "human" else ("Proposed: ", subject or Tool(tool)),
         icon="mail" if action.effect == "send" else "tool",
-        lines=((reason,),) if reason else (),
+        lines=tuple(each for each in ((reason,) if reason else (), unseen) if each),
         facts=proposal_facts(line),
         action=action.id,
         digest=action.digest,
@@ -268,7 +269,8 @@ def effect_done(draft: Draft, line: Line) -> None:
     effect = Effect(line.seq, tool, key, subject, "done", line.flag("can_undo"), action=action, effect=known.effect if known else "")
     draft.effects[key] = effect
     undo: Rich = ("Key ", Code(key), ". Can be undone." if effect.can_undo else ". Can’t be undone.")
-    lines = tuple(each for each in (_allowed(draft, action), undo, draft.verified.get(action, ())) if each)
+    said: Rich = ("The agent says so; Handrail cannot see the call.",) if line.who.kind == "agent" else ()
+    lines = tuple(each for each in (_allowed(draft, action), undo, draft.verified.get(action, ()), said) if each)
     row = draft.add(line, "effect", (subject or Tool(tool),), icon="out", state="done", lines=lines)
     draft.effect_rows[key] = row.first
     if action:

@@ -39,6 +39,13 @@ PLACES: list[tuple[str, Any, str]] = [
     ("actions/{action_id}/edits", {"digest": "0" * 64, "arguments": {"to": [NUL]}}, "body.arguments.to.0"),
     ("actions/{action_id}/questions", {"digest": "0" * 64, "question": HALF}, "body.question"),
     ("actions/{action_id}/resolution", {"outcome": "happened", "reference": NUL}, "body.reference"),
+    ("runs/{run_id}/actions", {"tool": NUL, "tool_schema": 1, "arguments": {}}, "body.tool"),
+    ("runs/{run_id}/actions", {"tool": "a", "tool_schema": 1, "arguments": {"to": [HALF]}}, "body.arguments.to.0"),
+    ("runs/{run_id}/actions", {"tool": "a", "tool_schema": 1, "arguments": {}, "reason": NUL}, "body.reason"),
+    ("actions/{action_id}/answers", {"question": "0" * 32, "answer": NUL}, "body.answer"),
+    ("actions/{action_id}/redemption", {"digest": "0" * 64, "holder": NUL}, "body.holder"),
+    ("actions/{action_id}/outcome", {"holder": "a" * 16, "outcome": "failed", "detail": HALF}, "body.detail"),
+    ("actions/{action_id}/outcome", {"holder": "a" * 16, "outcome": "failed", "facts": {"a": NUL}}, "body.facts.a"),
 ]
 
 
