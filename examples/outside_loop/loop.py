@@ -35,6 +35,10 @@ SCRIPT = [
 ANSWER = "I am a scripted example and know no more than the reason I gave. Decide by what is on the page."
 
 
+class Refused(Exception):
+    """Handrail said no; its own words say what that means and what to do."""
+
+
 class Agent:
     """One run, and what this process needs to take part in it."""
 
@@ -86,7 +90,11 @@ class Agent:
         about_to_run = action["exact"]  # the bytes that were approved, whoever wrote them: what runs is read from them and nothing else
         holder = str(uuid.uuid4())  # of this process alone: another one that runs the same script can't redeem it as well
         digest = hashlib.sha256(about_to_run.encode()).hexdigest()
-        taken = self.post(f"actions/{action['id']}/redemption", {"digest": digest, "holder": holder})["redemption"]
+        try:
+            taken = self.post(f"actions/{action['id']}/redemption", {"digest": digest, "holder": holder})["redemption"]
+        except Refused as refused:
+            print(f"{call['tool']}: not run. {refused}", flush=True)
+            return None
         print(f"{call['tool']}: redeemed", flush=True)
         facts = self.call(taken["idempotency_key"], json.loads(about_to_run))
         self.post(f"actions/{action['id']}/outcome", {"holder": holder, "outcome": "executed", "facts": facts})
@@ -117,7 +125,7 @@ class Agent:
 def checked(answer: httpx.Response) -> dict:
     if answer.status_code >= 400:
         problem = answer.json()
-        raise SystemExit(f"{problem['title']} {problem['detail']} {problem.get('what_next', '')}")
+        raise Refused(f"{problem['title']} {problem['detail']} {problem.get('what_next', '')}")
     return answer.json()
 
 
@@ -130,4 +138,7 @@ if __name__ == "__main__":
     chosen = given.parse_args()
     if not os.environ.get("HANDRAIL_KEY"):
         sys.exit("Put the agent's key into HANDRAIL_KEY: manage.py agentkey outside-loop prints one.")
-    Agent(chosen.url.rstrip("/"), os.environ["HANDRAIL_KEY"], chosen.name, chosen.slow, chosen.done).work()
+    try:
+        Agent(chosen.url.rstrip("/"), os.environ["HANDRAIL_KEY"], chosen.name, chosen.slow, chosen.done).work()
+    except Refused as refused:
+        sys.exit(str(refused))
