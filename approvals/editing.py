@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from access.rules import Actor
-from approvals import canonical, decisions, edit_form, exact, gate, policy
+from approvals import canonical, cases, decisions, edit_form, exact, gate, policy
 from approvals.canonical import CanonicalAction
 from approvals.errors import EditRefused, NothingChanged
 from approvals.models import ProposedAction
@@ -122,11 +122,11 @@ def _put_up(run: Held, action: ProposedAction, by: Actor, proposal: Proposal, wa
         raise EditRefused(f"This is word for word what was proposed as #{earlier.proposed_seq}, and that was {earlier.state}.")
     if outside := effects.outside_scope(run.row, tool, proposal.arguments):
         raise EditRefused(f"It would touch {outside}, outside this run’s scope.")
-    rule = policy.in_force(run.row.workspace_id, tool.name)
-    judgement = policy.judge(rule, gate.taint_of(run.row, tool)) if rule else None
-    if rule is None or judgement is None or judgement.outcome == "never":
-        raise EditRefused("Its policy does not allow this tool any more.")
-    return gate.put_up(run, proposal, wanted.what, digest, rule, judgement, editor=by)
+    case = cases.of(run.row, tool, wanted.what, gate.taint_of(run.row, tool))
+    judgement = policy.judge(policy.rules(run.row.workspace_id), case)
+    if judgement.rule is None or judgement.outcome == "never":
+        raise EditRefused("Its policy does not allow this.")
+    return gate.put_up(run, proposal, wanted.what, digest, judgement.rule, judgement, case=case, editor=by)
 
 
 def _same_again(action: ProposedAction, digest: str, by: Actor) -> ProposedAction | None:

@@ -10,8 +10,10 @@ import orjson
 from access.models import Workspace
 from access.rules import Actor
 from approvals import (
+    asked_for,
     asking,
     canonical,
+    cases,
     contacts,
     decisions,
     exact,
@@ -28,7 +30,7 @@ from approvals import (
 from approvals.canonical import CanonicalAction
 from approvals.errors import Unreadable
 from approvals.models import Decision, Grant, Policy, ProposedAction
-from approvals.policy import Judgement, Taint
+from approvals.policy import Case, Judgement, Taint
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
@@ -42,6 +44,11 @@ from runs.models import Event, Run
 from runs.vocabulary import ActionDelivered, ActionProposed
 
 RISKS = {"read": 1, "write": 1, "send": 2}
+NEVER = {
+    "never": "The policy “{rule}” never allows {tool}.",
+    "unclear": "The policy “{rule}” can’t tell whether it is about this: what it compares can’t be read for certain.",
+    "no_plan": "The policy “{rule}” asks for a plan before {tool}, and this run has recorded none.",
+}
 RISKS_BY_CARD = {"payment": 2, "sql": 2, "command": 2}
 
 
@@ -50,18 +57,19 @@ class ApprovalGate:
 
     def propose(self, held: Held, proposal: Proposal) -> Answer | Refused | gates.Frozen:
         tool = proposal.tool
-        rule = policy.in_force(held.row.workspace_id, tool.name) if tool.name in TOOLS else None
-        if rule is None:
+        what = exact.build(proposal)
+        case = cases.of(held.row, tool, what, taint_of(held.row, tool))
+        judgement = policy.judge(policy.rules(held.row.workspace_id) if tool.name in TOOLS else (), case)
+        if judgement.rule is None:
+            asked_for.note(held.row, tool.name)
             return Refused("unregistered", f"{tool.name} is not registered in this workspace.")
-        judgement = policy.judge(rule, taint_of(held.row, tool))
         if judgement.outcome == "never":
-            return Refused("never", f"The policy “{rule.name}” never allows {tool.name}.")
+            return Refused("never", NEVER[judgement.why].format(rule=judgement.rule.name, tool=tool.name))
         if judgement.outcome == "automatic" and (frozen := self.frozen(held, tool.name)):
             return frozen  # it would be granted at once; what a person decides on may be put up, for that grants nothing
-        what = exact.build(proposal)
         digest = canonical.digest(what)
         known = ProposedAction.objects.filter(run_id=held.row.pk, digest=digest).first()
-        action = known or put_up(held, proposal, what, digest, rule, judgement)
+        action = known or put_up(held, proposal, what, digest, judgement.rule, judgement, case=case)
         return self.answer(action.pk)
 
     def answer(self, action_id: UUID) -> Answer:
@@ -174,14 +182,15 @@ def put_up(
     rule: Policy,
     judgement: Judgement,
     *,
+    case: Case,
     editor: Actor | None = None,
 ) -> ProposedAction:
-    """Keep the exact action and say so in the log; an automatic rule grants it at once, unless a person edited it."""
+    """Keep the exact action and say so in the log. An automatic rule grants it at once, unless a person edited it."""
     if judgement.outcome == "automatic":
-        limits.hold(held.row.workspace_id, proposal.tool)  # first: what is granted at once is counted with all that is granted by now
+        limits.hold(held.row.workspace_id, proposal.tool, rule)  # first: what is granted at once is counted with all that is by now
     action = _kept(held, proposal, what, digest, rule)
-    action.editor_id = editor.user_id if editor else None
-    automatic = judgement.outcome == "automatic" and not action.locked and editor is None
+    action.editor_id, action.judged_on = editor.user_id if editor else None, cases.kept(case)
+    automatic = judgement.outcome == "automatic" and not action.locked and editor is None and not limits.beyond_rule(rule, what)
     needs = 0 if automatic else max(judgement.needs, rule.quorum, 1)
     texts = {"subject": action.subject, "canonical": action.canonical} | ({"reason": action.reason} if action.reason else {})
     texts |= looked.kept(held.row.workspace_id, proposal.looked, label=_at_least_personal(proposal.tool.label))

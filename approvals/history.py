@@ -12,7 +12,7 @@ from django.db.models import Q
 from approvals import canonical, money
 from approvals.canonical import CanonicalAction
 from approvals.cards import Paid, payment
-from approvals.models import Grant
+from approvals.models import Grant, Policy
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
@@ -43,6 +43,14 @@ class History:
     today: dict[str, Decimal]
 
 
+@dataclass(frozen=True)
+class Day:
+    """What one rule has let go since midnight: how often, and how much by currency, as far as amounts can be read."""
+
+    times: int
+    sums: dict[str, Decimal]
+
+
 _known: dict[UUID, _Payment | None] = {}
 
 
@@ -69,20 +77,46 @@ def of(workspace_id: UUID, what: CanonicalAction, *, until: datetime | None = No
     return History(tuple(earlier[:SHOWN]), len(earlier), today)
 
 
+def granted_under(rule: Policy, *, but: UUID | None = None) -> Day:
+    """What was granted or moved today under any version of this rule, or may still be. Its amounts are read only if it limits them."""
+    midnight = clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    under = Grant.objects.filter(
+        _lives(clock.now()), _of_the_day(midnight), action__workspace=rule.workspace_id, action__policy__key=rule.key
+    )
+    ids = list(under.exclude(action=but).values_list("action__canonical", flat=True))
+    sums: dict[str, Decimal] = {}
+    known = _learn(ids) if rule.a_day_amount else {}
+    for pk in ids:
+        if (paid := known.get(pk)) is not None:
+            sums[paid.currency] = sums.get(paid.currency, Decimal()) + abs(paid.amount)
+    return Day(len(ids), sums)
+
+
 _Row = tuple[UUID, datetime, datetime | None, datetime | None, UUID, str]
 
 
 def _rows(workspace_id: UUID, tool: str, but: UUID | None, midnight: datetime, until: datetime | None) -> list[_Row]:
     """Grants that paid, or still may: one that is void, lapsed or came to nothing moves no money. All of the day, and the newest."""
-    lives = Q(outcome="executed") | Q(outcome="unknown") | Q(redeemed_at__isnull=False, outcome="none")
-    lives |= Q(redeemed_at=None, voided_at=None, expires_at__gt=until or clock.now())
+    lives = _lives(until or clock.now())
     if until is not None:  # not for now: another machine's clock may be a little ahead of this one's, and what it granted counts
         lives = (lives | Q(redeemed_at=None, voided_at__gt=until, expires_at__gt=until)) & Q(granted_at__lte=until)
-    of_the_day = Q(granted_at__gte=midnight) | Q(redeemed_at=None) | Q(redeemed_at__gte=midnight)
     live = Grant.objects.filter(lives, action__workspace=workspace_id, action__tool=tool).exclude(action=but).order_by("-granted_at")
-    rows = live.filter(of_the_day | Q(pk__in=live.values("pk")[:LOOKED_AT]))
+    rows = live.filter(_of_the_day(midnight) | Q(pk__in=live.values("pk")[:LOOKED_AT]))
     fields = ("action__canonical", "granted_at", "redeemed_at", "executed_at", "action__run_id", "action__run__ref")
     return list(rows.values_list(*fields))
+
+
+def _lives(at: datetime) -> Q:
+    return (
+        Q(outcome="executed")
+        | Q(outcome="unknown")
+        | Q(redeemed_at__isnull=False, outcome="none")
+        | Q(redeemed_at=None, voided_at=None, expires_at__gt=at)
+    )
+
+
+def _of_the_day(midnight: datetime) -> Q:
+    return Q(granted_at__gte=midnight) | Q(redeemed_at=None) | Q(redeemed_at__gte=midnight)
 
 
 def _learn(ids: Sequence[UUID]) -> dict[UUID, _Payment | None]:

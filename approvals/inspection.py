@@ -184,6 +184,11 @@ def recipients(action: CanonicalAction, facts: Facts) -> Iterator[Warning]:
         yield Warning("many_recipients", WARN, pointer("recipients"), {"count": len(action.recipients)})
 
 
+def is_outside(text: str, internal: frozenset[str]) -> bool:
+    """Whether an address is outside, or not plainly one address inside."""
+    return not (_is_plain(_bare(text)) and _is_inside(_domain(text), internal))
+
+
 def _bare(text: str) -> str:
     angle = re.search(r"<([^<>]*)>\s*$", text)
     return (angle[1] if angle else text).strip()

@@ -16,13 +16,40 @@ STATES = ("waiting", "approved", "rejected", "expired", "superseded", "withdrawn
 OPEN = ("waiting", "approved")
 
 
+class PolicySet(models.Model):
+    """One version of a workspace's rules. The newest is in force. Never changed: a save makes the next one."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
+    version = models.PositiveIntegerField()
+    digest = models.CharField(max_length=64)  # of all that its rules say
+    why = models.ForeignKey(Payload, on_delete=models.PROTECT, null=True, related_name="+")
+    saved_at = models.DateTimeField(default=clock.now, editable=False)
+    saved_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+
+    workspace_path = "workspace"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "version"], name="policy_set_once")]
+
+    def __str__(self) -> str:
+        return f"version {self.version}"
+
+
 class Policy(models.Model):
-    """One version of one rule: what using a tool takes. The newest version of a tool's rule is in force; unknown tools are refused."""
+    """One rule in one version of the set: what using a tool takes. The first that matches counts; what none matches is refused."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="policies")
+    policy_set = models.ForeignKey(
+        PolicySet, on_delete=models.PROTECT, null=True, related_name="rules"
+    )  # null: from before there were sets
+    position = models.PositiveIntegerField(default=0)
+    key = models.UUIDField(default=uuid7)  # the same in every version of the rule: what a day's limits count by
     name = models.CharField(max_length=120)
-    tool = models.CharField(max_length=60)
+    tool = models.CharField(max_length=60, blank=True)  # empty: every registered tool
+    conditions = models.JSONField(default=list)  # as `approvals.conditions` has them; all must hold
     version = models.PositiveIntegerField()
     outcome = models.CharField(max_length=10)  # automatic | reviewers | never
     quorum = models.PositiveIntegerField(default=1)
@@ -30,6 +57,9 @@ class Policy(models.Model):
     grant_lasts = models.DurationField()
     recall_delay = models.DurationField(default=timedelta)  # for so long after an approval it can be taken back, and nothing runs
     editor_may_approve = models.BooleanField(default=False)
+    plan_first = models.BooleanField(default=False)  # refused in a run that has recorded no plan
+    a_day = models.PositiveIntegerField(null=True)  # the most grants under this rule in a day
+    a_day_amount = models.CharField(max_length=24, blank=True)  # and the most money, “500 EUR”
     created_at = models.DateTimeField(default=clock.now, editable=False)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
 
@@ -38,12 +68,33 @@ class Policy(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["workspace", "tool", "version"], name="policy_version_once"),
+            models.UniqueConstraint(fields=["policy_set", "position"], name="policy_place_once"),
             models.CheckConstraint(condition=Q(outcome__in=["automatic", "reviewers", "never"]), name="policy_outcome_known"),
         ]
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
+
+
+class AskedFor(models.Model):
+    """A tool that an agent asked for and no rule covered. It was refused each time."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
+    tool = models.CharField(max_length=60)
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="+")  # the first that asked
+    times = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    last_run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+")
+
+    workspace_path = "workspace"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "tool"], name="asked_for_once")]
+
+    def __str__(self) -> str:
+        return f"{self.tool}, {self.times} times"
 
 
 class ProposedAction(models.Model):
@@ -65,6 +116,7 @@ class ProposedAction(models.Model):
     step = models.CharField(max_length=200, blank=True)  # the engine's step that proposed it
     key = models.CharField(max_length=200, null=True)  # an agent outside: its idempotency key
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
+    judged_on = models.JSONField(default=dict)  # what the rules asked about beside the arguments; empty if proposed before it was kept
     risk = models.PositiveSmallIntegerField()  # 1 low, 2 medium, 3 high
     warnings = models.JSONField(default=list)  # codes, severities and paths found by inspection
     locked = models.BooleanField(default=False)  # a warning locks Approve

@@ -26,7 +26,7 @@ WRITERS = {
     "approvals/decisions.py": {"Decision", "decisions"},
     "access/audit.py": {"AuditEntry"},
     "runs/signals.py": {"Signal", "signals"},
-    "approvals/policy.py": {"Policy", "policies"},
+    "approvals/policy.py": {"Policy", "PolicySet", "policies"},
     "runs/engine/journal.py": {"JournalEntry", "journal"},
     "artifacts/vault.py": {"Payload", "WorkspaceKey"},
 }
@@ -38,6 +38,7 @@ SAVERS = {
     "approvals/decisions.py": {"decision"},
     "approvals/gate.py": {"action"},
     "approvals/grants.py": {"grant"},
+    "approvals/policy.py": {"made"},
     "runs/engine/journal.py": {"entry"},
     "runs/log.py": {"run"},
     "runs/signals.py": {"signal"},
