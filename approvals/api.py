@@ -13,7 +13,7 @@ from access.api import afresh, known_for_awhile
 from access.errors import Forbidden
 from access.models import User
 from access.rules import Actor
-from approvals import asking, decisions, editing, execution, forms, outside, presenting
+from approvals import asking, decisions, delivery, editing, execution, forms, outside, presenting
 from approvals.forms import DAY, OPENED
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
@@ -175,7 +175,7 @@ def _as_action(action: ProposedAction) -> dict[str, Any]:
         "superseded_by": action.superseded_by_id,
         "decisions": [_as_decision(one, names[one.reviewer_id]) | {"reason": _words(texts, one.reason_id)} for one in made],
         "grant": _as_grant(grant) if grant else None,
-    }
+    } | delivery.told(action, made, grant)
 
 
 def _as_decision(decision: Decision, name: str) -> dict[str, Any]:

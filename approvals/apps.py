@@ -13,5 +13,6 @@ class ApprovalsConfig(AppConfig):
         append_only.connect()
         gate.register()
         bar.register("approvals.view", presenting.count)
+        bar.register("runs.view", presenting.frozen_now)
         if witness.claims not in verification.witnesses:
             verification.witnesses.append(witness.claims)

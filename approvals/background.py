@@ -122,7 +122,10 @@ def around(action: ProposedAction) -> Background:
 
 def _events(action: ProposedAction) -> Iterable[_Told]:
     wanted = (
-        Q(type__in=_BEFORE, seq__lt=action.proposed_seq) | Q(type__in=_PLAN) | Q(type__startswith="action.", seq__gte=action.proposed_seq)
+        Q(type__in=_BEFORE, seq__lt=action.proposed_seq)
+        | Q(type__in=_PLAN)
+        | Q(type__startswith="action.", seq__gte=action.proposed_seq)
+        | Q(type="block.raised", seq__gte=action.proposed_seq)
     )
     rows = Event.objects.filter(wanted, run_month=action.run.month, run_id=action.run_id).order_by("seq")
     for seq, type_, text, payloads in rows.values_list("seq", "type", "body", "payloads"):
@@ -276,6 +279,11 @@ _STAGES: Mapping[str, tuple[str, str]] = {
     "action.recalled": ("undone", "Approval recalled"),
 }
 
+_BLOCKED: Mapping[str, tuple[str, str]] = {
+    "digest_mismatch": ("failed", "Stopped: what would run is not what was approved"),
+    "frozen": ("waiting", "Held up by a freeze"),
+}
+
 _SAID: Mapping[str, tuple[str, str]] = {
     "did_not_happen": ("failed", "Said not to have happened"),
     "look_again": ("waiting", "Had to be looked up again"),
@@ -292,5 +300,7 @@ def _stages(after: list[_Told]) -> Iterable[Stage]:
             yield Stage(event.seq, event.at, "failed", "Failed: it did not happen", by)
         elif event.type == "action.resolved" and event.data["outcome"] in _SAID:
             yield Stage(event.seq, event.at, *_SAID[event.data["outcome"]], by)
+        elif event.type == "block.raised" and event.data["reason"] in _BLOCKED:
+            yield Stage(event.seq, event.at, *_BLOCKED[event.data["reason"]], by)
         elif event.type in _STAGES:
             yield Stage(event.seq, event.at, *_STAGES[event.type], by)

@@ -99,8 +99,8 @@ class InboxSocket(AsyncWebsocketConsumer):
             self.news.clear()
             said = self.said
             push = await in_thread(self._draw)()
-            if (push.queue, push.key, said) != there:
-                there, at = (push.queue, push.key, said), time.monotonic()
+            if (push.queue, push.key, push.frozen, said) != there:
+                there, at = (push.queue, push.key, push.frozen, said), time.monotonic()
                 self.drawn_as = push.key if said == self.said else self.drawn_as
                 await self.send(push.html)
             elif time.monotonic() - at > SILENCE:

@@ -5,16 +5,25 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from approvals import inbox
+from access.rules import Actor
+from approvals import inbox, stops
 
 
 def inbox_count(request: HttpRequest) -> dict[str, Any]:
-    """`inbox_count`: how many actions wait, counted only if the page draws it; `inbox_decides`: whether for this person's decision."""
+    """`inbox_count`: how many actions wait, counted only if the page draws it; `inbox_decides`: whether for this person's decision.
+
+    `frozen_now`: what is frozen where this person is.
+    """
     actor = getattr(request, "actor", None)
     return {
         "inbox_count": SimpleLazyObject(lambda: _waiting(request)),
+        "frozen_now": SimpleLazyObject(lambda: _frozen(actor)),
         "inbox_decides": actor is not None and bool(actor.workspaces("approvals.decide")),
     }
+
+
+def _frozen(actor: Actor | None) -> list[stops.Freezing]:
+    return stops.now(actor) if actor is not None and actor.is_known else []
 
 
 def _waiting(request: HttpRequest) -> int:

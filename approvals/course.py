@@ -10,7 +10,7 @@ from uuid import UUID
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
-from approvals import background, decisions, editing, threads, warned
+from approvals import background, decisions, editing, stops, taking_back, threads, warned
 from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
 from approvals.decisions import No, Yes
@@ -121,6 +121,8 @@ class Course:
     earlier: tuple[Earlier, ...]
     exchanges: tuple[Exchange, ...] = ()
     grant_key: str = ""
+    frozen: stops.Freezing | None = None
+    recall: stops.Recalling | None = None
 
     @property
     def asked_open(self) -> bool:
@@ -180,6 +182,8 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
         earlier=tuple(_earlier(action)),
         exchanges=asked,
         grant_key=str(_grant(action).pk) if _grant(action) else "",
+        frozen=stops.freezing(action, actor),
+        recall=stops.recalling(action, isinstance(may, Yes)),
     )
 
 
@@ -323,6 +327,8 @@ def _outcome(
         who = "The agent" if editor is None else "You" if str(editor.pk) == actor.id else editor.name
         strong = f"{who} {'changed' if editor is None else 'edited'} this."
         return Outcome("waiting", strong, f"It can no longer be approved. Nothing was {done}.", newer=action.superseded_by_id)
+    if action.closed_why_id is not None:
+        return _taken_back(action, actor, around, names, done)
     if action.state == "withdrawn":
         strong = f"This was withdrawn, so nothing was {done}."
         return Outcome("withdrawn", strong, "The run was cancelled or has ended.", seq=action.settled_seq)
@@ -332,6 +338,19 @@ def _outcome(
     if action.state == "approved":
         return _approved(action, last, done)
     return Outcome(action.state, "This was refused.", f"Nothing was {done}.", seq=action.settled_seq)
+
+
+def _taken_back(action: ProposedAction, actor: Actor, around: Background, names: Mapping[str, str], done: str) -> Outcome:
+    """Recalled by a person, or withdrawn by its agent; with the reason."""
+    why = stops.taken_back(action)
+    quote = why.why if why else ""
+    if action.state == "withdrawn":
+        strong = f"The agent withdrew this, so nothing was {done}."
+        return Outcome("withdrawn", strong, "It can propose it again, with a new digest.", quote=quote, seq=action.settled_seq)
+    by = next((stage.by for stage in reversed(around.stages) if stage.seq == action.settled_seq), "")
+    who = "You" if by == actor.id else names.get(by, "Somebody")
+    text = f"Nothing was {done}, and nothing will be. The agent has the reason."
+    return Outcome("recalled", f"{who} recalled the approval.", text, quote=quote, seq=action.settled_seq)
 
 
 def _approved(action: ProposedAction, last: Vote | None, done: str) -> Outcome:
@@ -363,7 +382,9 @@ def _delivery(action: ProposedAction, done: str) -> str:
     if grant.voided_at is not None:
         return f"The run was cancelled before it was {done}. The approval is void."
     if grant.expires_at <= clock.now():
-        return f"The approval was not used in time. Nothing was {done}."
+        return f"The approval was not used in time: nobody came for it. Nothing was {done}."
+    if taking_back.can_be_recalled(grant):
+        return f"It is not {done} before the time to recall it is over."
     return f"It is not {done} yet: the run has to reach it."
 
 

@@ -78,9 +78,9 @@ class Unreadable(Refusal):
 
 
 class ReasonNeeded(BadInput):
-    """A rejection needs a reason."""
+    """A reason is needed."""
 
-    what_next: ClassVar[str] = "Nothing was decided. Write at least one sentence; the agent reads it."
+    what_next: ClassVar[str] = "Nothing was decided or taken back. Write at least one sentence; the agent reads it."
 
 
 class EditRefused(BadInput):

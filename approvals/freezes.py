@@ -34,6 +34,7 @@ from runs.vocabulary import BlockCleared, RunQueued
 
 What = Literal["agent", "tool", "workspace"]
 MIN_REASON, MAX_REASON = 3, 500
+KEPT = 50  # past freezes on their page
 UNFREEZING = "unfreezing"  # what a run waits for that came to something frozen
 RELATED = ("agent", "workspace", "by", "lifted_by", "reason", "lifted_why")
 logger = logging.getLogger(__name__)
@@ -101,6 +102,13 @@ def seen_by(actor: Actor) -> list[Freeze]:
     """What is frozen where this person sees actions or runs, the newest first. One query."""
     places = {*actor.workspaces("approvals.view"), *actor.workspaces("runs.view")}
     return list(standing().filter(workspace_id__in=places).select_related(*RELATED).order_by("-since")) if places else []
+
+
+def history(actor: Actor) -> tuple[list[Freeze], list[Freeze]]:
+    """What is frozen where this person sees actions, and the last that were: both the newest first."""
+    seen = rules.visible(actor, Freeze, "approvals.view").select_related(*RELATED).order_by("-since")
+    now = list(seen.filter(pk__in=standing().values("pk")))
+    return now, list(seen.exclude(pk__in=[each.pk for each in now])[:KEPT])
 
 
 def of(workspace_id: UUID, agent_id: UUID, tool: str) -> Freeze | None:

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from access import rules
 from access.errors import Refusal
 from access.rules import Actor
-from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, surroundings, unknown, warned
+from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, stops, surroundings, unknown, warned
 from approvals.background import Background, Leg
 from approvals.canonical import CanonicalAction
 from approvals.cards import Card
@@ -211,6 +211,7 @@ class Push:
     html: str
     queue: Queue
     key: str = ""
+    frozen: tuple[stops.Freezing, ...] = ()
 
 
 def push_inbox(
@@ -223,15 +224,16 @@ def push_inbox(
     """
     action = rules.visible(actor, ProposedAction, "approvals.view").select_related(*RELATED).filter(pk=open_action_id).first()
     rows = inbox.queue(actor, wanted, keep=action.pk if action and keep else None, shown=shown)
-    fragments = [beside(rows, open_action_id)]
+    frozen = stops.now(actor)
+    fragments = [beside(rows, open_action_id), _frozen_now(frozen)]
     if action is None:
-        return Push("".join(fragments), rows)
+        return Push("".join(fragments), rows, frozen=tuple(frozen))
     drawn = course(action, actor)
     if drawn.key != last_key:
         fragments.append(course_fragments(drawn, rows))
     elif drawn.bar is None:
         fragments.append(out_of_band(render_to_string("approvals/_next.html", _over(drawn, rows))))
-    return Push("".join(fragments), rows, drawn.key)
+    return Push("".join(fragments), rows, drawn.key, tuple(frozen))
 
 
 def beside(rows: Queue, open_id: UUID | None) -> SafeString:
@@ -266,6 +268,15 @@ def count(actor: Actor) -> SafeString:
     """How many actions wait for this person, to replace what the top bar says."""
     context = {"inbox_count": inbox.waiting_count(actor), "inbox_decides": bool(actor.workspaces("approvals.decide"))}
     return out_of_band(render_to_string("_inbox_count.html", context))
+
+
+def frozen_now(actor: Actor) -> SafeString:
+    """What is frozen where this person is, to replace what stands under the top bar."""
+    return _frozen_now(stops.now(actor))
+
+
+def _frozen_now(frozen: list[stops.Freezing]) -> SafeString:
+    return out_of_band(render_to_string("_frozen_now.html", {"frozen_now": frozen}))
 
 
 def out_of_band(fragment: str) -> SafeString:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from approvals import outcome_views, views
+from approvals import freeze_views, outcome_views, views
 
 app_name = "approvals"
 urlpatterns = [
@@ -10,7 +10,10 @@ urlpatterns = [
     path("actions/<uuid:action_id>/edit", views.edit, name="edit"),
     path("actions/<uuid:action_id>/questions", views.ask, name="questions"),
     path("actions/<uuid:action_id>/claim", views.claim, name="claim"),
+    path("actions/<uuid:action_id>/recall", views.recall, name="recall"),
     path("actions/<uuid:action_id>/release", views.release, name="release"),
     path("actions/<uuid:action_id>/outcome", outcome_views.outcome, name="outcome"),
+    path("freezes", freeze_views.freezes_page, name="freezes"),
+    path("freezes/<uuid:freeze_id>/lifting", freeze_views.lifting, name="lifting"),
     path("actions/<uuid:action_id>/attachments/<int:index>", views.attachment, name="attachment"),
 ]

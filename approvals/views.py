@@ -18,7 +18,7 @@ from django.views.decorators.vary import vary_on_headers
 from access import rules
 from access.errors import Forbidden, NotFound, Refusal
 from access.rules import Actor
-from approvals import asking, changes, decisions, edit_form, editing, exact, inbox, presenting, wanted, warned
+from approvals import asking, changes, decisions, edit_form, editing, exact, inbox, presenting, taking_back, wanted, warned
 from approvals.course import Mode, Typed, course
 from approvals.decisions import No
 from approvals.errors import (
@@ -136,6 +136,19 @@ def ask(request: HttpRequest, action_id: UUID) -> HttpResponse:
 
 @never_cache
 @require_POST
+def recall(request: HttpRequest, action_id: UUID) -> HttpResponse:
+    """Take an approval back while that is possible. A refusal is shown in place, with what stands."""
+    action = presenting.find(request.actor, action_id, "approvals.decide")
+    reason = request.POST.get("reason", "")[: decisions.MAX_REASON]
+    try:
+        taking_back.recall(action, by=request.actor, reason=reason)
+    except Refusal as error:
+        return _refused(request, action, Typed("rest", reason, refusal=error), error.status)
+    return _after(request, action.pk)
+
+
+@never_cache
+@require_POST
 def claim(request: HttpRequest, action_id: UUID) -> HttpResponse:
     return _claiming(request, action_id, decisions.claim)
 
@@ -201,7 +214,12 @@ def _page(
     }
     if _target(request) != "panel":
         return render(request, "approvals/inbox.html", context, status=status)
-    return render(request, "approvals/_reply.html", context | {"beside": presenting.beside(rows, opened)}, status=status)
+    return render(
+        request,
+        "approvals/_reply.html",
+        context | {"beside": presenting.beside(rows, opened) + presenting.frozen_now(request.actor)},
+        status=status,
+    )
 
 
 def _bar(request: HttpRequest, action: ProposedAction, typed: Typed) -> HttpResponse:

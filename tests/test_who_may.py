@@ -28,6 +28,7 @@ from config.api import api
 from runs import starting
 from runs.models import Run
 from tests.approvals.mailing import propose_mail
+from tests.approvals.test_freezing import frozen
 
 PEOPLE = ["nobody", "gone", "olga", "riley", "morgan", "otto", "ada", "priya", "agent", "colleague", "stranger", "expired"]
 # gone: was deactivated while signed in. agent: the key of the agent whose run it is; colleague: another agent's of the same workspace;
@@ -67,6 +68,10 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "actions/<uuid:action_id>/questions", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/claim", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/release", "in in none ok no no no no none none none in", {}),
+    ("POST", "actions/<uuid:action_id>/recall", "in in none ok no no no no none none none in", {"data": {"reason": "No."}}),
+    ("GET", "freezes", "in in ok ok ok ok ok ok no no no in", {}),
+    ("POST", "freezes", "in in ok no no ok ok no no no no in", {"data": {"target": "x"}}),
+    ("POST", "freezes/<uuid:freeze_id>/lifting", "in in none no no ok ok no none none none in", {"data": {"reason": ""}}),
     ("POST", "actions/<uuid:action_id>/decision", "in in none ok no no no no none none none in", {"data": {"verdict": "rejected"}}),
     ("GET", "actions/<uuid:action_id>/outcome", THOSE_WHO_SEE_APPROVALS, {}),
     ("POST", "actions/<uuid:action_id>/outcome", "in in none no no ok no no none none none in", {"data": SAID}),
@@ -122,6 +127,11 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
         {"json": {"holder": "one-of-the-holders", "outcome": "executed"}},
     ),
     ("POST", "api/v1/actions/<action_id>/resolution", "in in none no no ok no no no no no in", {"json": SAID}),
+    ("POST", "api/v1/actions/<action_id>/recall", "in in none ok no no no no no no no in", {"json": {"reason": "No."}}),
+    ("POST", "api/v1/actions/<action_id>/withdrawal", "in in no no no no no no ok none none in", {"json": {"reason": ""}}),
+    ("GET", "api/v1/freezes", "in in ok ok ok ok ok ok no no no in", {}),
+    ("POST", "api/v1/freezes", "in in ok no no ok ok no no no no in", {"json": {"what": "workspace", "reason": ""}}),
+    ("POST", "api/v1/freezes/<freeze_id>/lifting", "in in none no no ok ok no no no no in", {"json": {"reason": ""}}),
     # last, for it ends the sessions
     ("POST", "sign-out", "in " * 12, {}),
 ]
@@ -171,6 +181,7 @@ def things(cast) -> dict[str, Any]:
         "run": proposed.run,
         "outside": outside,
         "action": proposed.action,
+        "freeze": frozen(cast),
         "artifact": Artifact.objects.filter(run_id=proposed.run.pk).earliest("created_at"),
     }
 
@@ -181,6 +192,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0}
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
+    values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
     for blank, value in values.items():
         address = address.replace(blank, str(value))
     return f"/{address}"

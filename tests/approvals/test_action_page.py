@@ -185,7 +185,7 @@ def test_page_reply_and_push_hold_the_same_bytes(cast, riley):
     push = presenting.push_inbox(actor, proposed.action.pk)
     pushed = re.split(r'(?=<\w+ hx-swap-oob="morph")', push.html)[1:]
     names = {re.search(r'id="([a-z-]+?)(-[0-9a-f]{8}-.*?)?"', each)[1] for each in pushed}
-    assert names == {"queue", "inbox-count", "status", "note", "quorum", "thread", "course"}
+    assert names == {"queue", "inbox-count", "frozen-now", "status", "note", "quorum", "thread", "course"}
     for each in pushed:
         plain = _without_amounts(each.replace(' hx-swap-oob="morph"', "", 1).strip())
         assert plain in _without_amounts(page)

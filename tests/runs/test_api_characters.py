@@ -38,6 +38,11 @@ PLACES: list[tuple[str, Any, str]] = [
     ("actions/{action_id}/decisions", {"verdict": "approved", "digest": "0" * 64, "seen": {"opened": [NUL]}}, "body.seen.opened.0"),
     ("actions/{action_id}/edits", {"digest": "0" * 64, "arguments": {"to": [NUL]}}, "body.arguments.to.0"),
     ("actions/{action_id}/questions", {"digest": "0" * 64, "question": HALF}, "body.question"),
+    ("actions/{action_id}/recall", {"reason": NUL}, "body.reason"),
+    ("actions/{action_id}/withdrawal", {"reason": HALF}, "body.reason"),
+    ("freezes", {"what": "tool", "tool": NUL, "reason": "x"}, "body.tool"),
+    ("freezes", {"what": "workspace", "reason": HALF}, "body.reason"),
+    ("freezes/{freeze_id}/lifting", {"reason": NUL}, "body.reason"),
     ("actions/{action_id}/resolution", {"outcome": "happened", "reference": NUL}, "body.reference"),
     ("runs/{run_id}/actions", {"tool": NUL, "tool_schema": 1, "arguments": {}}, "body.tool"),
     ("runs/{run_id}/actions", {"tool": "a", "tool_schema": 1, "arguments": {"to": [HALF]}}, "body.arguments.to.0"),
@@ -80,7 +85,7 @@ def test_every_body_that_the_api_reads_has_its_place_in_the_table() -> None:
 @pytest.mark.parametrize(("path", "body", "at"), PLACES, ids=[f"{path} {at}" for path, _, at in PLACES])
 def test_a_body_with_text_that_is_none_is_refused_and_the_place_is_named(agent, run, path, body, at) -> None:
     written = Event.objects.count()
-    address = path.replace("{run_id}", run).replace("{action_id}", run)
+    address = path.replace("{run_id}", run).replace("{action_id}", run).replace("{freeze_id}", run)
     names(agent.post(f"/api/v1/{address}", body, content_type="application/json"), at)
     assert (Run.objects.count(), Event.objects.count()) == (1, written)
 
@@ -90,7 +95,7 @@ def test_every_address_with_text_that_is_none_is_refused_and_the_parameter_is_na
     for method, path, operation in operations():
         for parameter in operation.get("parameters", []):
             name, where = parameter["name"], parameter["in"]
-            address = path.replace(f"{{{name}}}", "a%00b").replace("{run_id}", run).replace("{action_id}", run)
+            address = path.replace(f"{{{name}}}", "a%00b").replace("{run_id}", run).replace("{action_id}", run).replace("{freeze_id}", run)
             query = f"?{name}=a%00b" if where == "query" else ""
             if where != "header":  # no server lets a NUL through in a header
                 names(getattr(agent, method)(address + query), f"{where}.{name}")
