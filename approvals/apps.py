@@ -8,9 +8,12 @@ class ApprovalsConfig(AppConfig):
     def ready(self) -> None:
         from access import append_only
         from approvals import gate, presenting, witness
-        from runs import bar, verification
+        from approvals.notifications import outbox
+        from runs import bar, log, verification
 
         append_only.connect()
+        if outbox.listen not in log.listeners:
+            log.listeners.append(outbox.listen)
         gate.register()
         bar.register("approvals.view", presenting.count)
         bar.register("runs.view", presenting.frozen_now)

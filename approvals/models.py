@@ -8,6 +8,17 @@ from django.db.models import Q
 from access import append_only
 from access.ids import uuid7
 from access.models import Agent, User, Workspace
+from approvals.notifications.models import (  # noqa: F401  Django looks for models here
+    Chase,
+    Delegation,
+    Delivery,
+    Escalation,
+    EscalationStep,
+    Message,
+    Notice,
+    Preferences,
+    Webhook,
+)
 from artifacts.models import Payload
 from config import clock
 from runs.models import Run

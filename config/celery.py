@@ -22,6 +22,7 @@ if env.flag("HANDRAIL_DEMO"):
 app = Celery("handrail")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.autodiscover_tasks(["approvals.notifications"])
 
 
 @setup_logging.connect

@@ -9,6 +9,7 @@ case $PORT in
 esac
 export HANDRAIL_DEMO=1
 export HANDRAIL_DESK_URL="http://127.0.0.1:$((after + 1))" HANDRAIL_DESK_SMTP="127.0.0.1:$((after + 2))"
+export SMTP_URL="smtp://127.0.0.1:$((after + 2))" # notifications lie in the desk's mailbox too
 exec .venv/bin/python manage.py up \
     --with 'desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2} --patience 3' \
     --tell HANDRAIL_DESK_URL --tell HANDRAIL_DESK_SMTP \

@@ -3,7 +3,7 @@
 import base64
 import secrets
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import dj_database_url
 
@@ -145,6 +145,17 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not DEMO
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 
+# --- notifications ---------------------------------------------------------------------------------------------------------------
+
+_MAIL = urlsplit(env.url("SMTP_URL", schemes=("smtp", "smtp+tls", "smtps")))  # in the clear, with STARTTLS, in TLS
+HANDRAIL_MAIL = bool(_MAIL.hostname)  # without a mail server nobody is told by e-mail, and the settings page says so
+EMAIL_HOST, EMAIL_PORT = _MAIL.hostname or "", _MAIL.port or {"smtps": 465, "smtp+tls": 587}.get(_MAIL.scheme, 25)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_MAIL.username or ""), unquote(_MAIL.password or "")
+EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.scheme == "smtp+tls", _MAIL.scheme == "smtps"
+EMAIL_TIMEOUT = 10  # seconds
+DEFAULT_FROM_EMAIL = env.text("MAIL_FROM", f"Handrail <handrail@{urlsplit(HANDRAIL_URL).hostname}>")
+HANDRAIL_PRIVATE_WEBHOOKS = env.flag("PRIVATE_WEBHOOKS")  # may post to a private network, and without TLS
+
 # --- what a browser may do -------------------------------------------------------------------------------------------------------
 
 CONTENT_SECURITY_POLICY = {
@@ -254,6 +265,8 @@ CELERY_BEAT_SCHEDULE = {
     # `expires`: what piled up while no worker ran is dropped, the next tick does the same work
     "sweep": {"task": "runs.sweep", "schedule": 1.0, "options": {"expires": 5}},
     "expire": {"task": "approvals.expire", "schedule": 3.0, "options": {"expires": 10}},
+    "chase": {"task": "approvals.chase", "schedule": 5.0, "options": {"expires": 10}},
+    "notify": {"task": "approvals.notify", "schedule": 2.0, "options": {"expires": 10}},
 }
 
 # --- logging ---------------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ urlpatterns = [
     path("", include("access.urls")),
     path("", include("runs.urls")),
     path("", include("approvals.urls")),
+    path("", include("approvals.notifications.urls")),
     path("", include("artifacts.urls")),
 ]
 

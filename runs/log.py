@@ -33,6 +33,8 @@ ENGINE = SYSTEM
 MAX_BODY = 64 * 1024
 
 
+# told what was appended before it is committed, last of all, so that whom to tell stands in the same transaction (approvals: the outbox)
+listeners: list[Callable[["Held"], None]] = []
 # asked before a run ends; each raises if something of it is still open (approvals: an effect without a known outcome)
 ending_guards: list[Callable[["Held"], None]] = []
 
@@ -118,6 +120,10 @@ class Held:
             setattr(self.row, name, value)
         self.changed.update(fields)
 
+    def appended(self) -> Iterator[tuple[int, str, str]]:
+        """What this transaction has appended so far: sequence number, type, body."""
+        yield from ((event.seq, event.type, event.body) for event in self.pending)
+
     def _kept(self, data: Data, role: str, text: Text | Payload) -> Payload:
         if not data.roles.fullmatch(role):
             raise InvalidEvent(f"{data.type} carries no text called “{role[:40]}”.", type=data.type)
@@ -196,6 +202,8 @@ def _flush(held: Held, before: int) -> None:
     # the row lock makes this certain; the condition makes a mistake in locking loud
     if Run.objects.filter(pk=held.row.pk, seq=before).update(**held.changed) != 1:
         raise StaleToken("The log moved under this writer.")
+    for listener in listeners if held.pending else ():
+        listener(held)
     _after_commit(live.wake, held.row.pk, held.row.workspace_id, held.row.seq)
     if held.changed.get("state") == State.QUEUED.value and held.row.workflow:
         _after_commit(live.call_worker, held.row.pk)

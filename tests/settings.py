@@ -49,6 +49,9 @@ NOT_OURS = (
     "ALLOWED_HOSTS",
     "LOG_FORMAT",
     "LOG_LEVEL",
+    "SMTP_URL",
+    "MAIL_FROM",
+    "PRIVATE_WEBHOOKS",
 )
 for name in NOT_OURS:
     os.environ.pop(name, None)

@@ -20,8 +20,10 @@ from django.urls import get_resolver
 
 from access import keys
 from access.models import Agent, AgentKey, User
-from access.rules import SYSTEM, Actor
+from access.rules import SYSTEM, Actor, person
 from approvals.models import ProposedAction
+from approvals.notifications import chasing, delegation, sending
+from approvals.notifications.models import Delegation, EscalationStep
 from artifacts.models import Artifact
 from config import asgi, clock
 from config.api import api
@@ -74,6 +76,18 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "freezes/<uuid:freeze_id>/lifting", "in in none no no ok ok no none none none in", {"data": {"reason": ""}}),
     ("POST", "actions/<uuid:action_id>/decision", "in in none ok no no no no none none none in", {"data": {"verdict": "rejected"}}),
     ("GET", "actions/<uuid:action_id>/outcome", THOSE_WHO_SEE_APPROVALS, {}),
+    # a person's own notifications, and the two pages of a workspace
+    ("GET", "notifications", "in in ok ok ok ok ok ok no no no in", {}),
+    ("POST", "notifications", "in in ok ok ok ok ok ok no no no in", {"data": {"zone": "UTC"}}),
+    ("POST", "notifications/test", "in in ok ok ok ok ok ok no no no in", {"data": {"channel": "x"}}),
+    ("POST", "notifications/webhook", "in in ok ok ok ok ok ok no no no in", {"data": {"do": "set", "url": "x"}}),
+    ("POST", "notifications/delegations", "in in ok ok no no no no no no no in", {"data": {"to": "x"}}),
+    ("POST", "notifications/delegations/<uuid:delegation_id>/end", "in in none ok no no no no no no no in", {}),
+    ("GET", "notifications/undelivered", "in in ok no no ok no no no no no in", {}),
+    ("POST", "notifications/undelivered/<uuid:message_id>", "in in none none none ok none none none none none in", {}),
+    ("GET", "notifications/nobody-answers", "in in ok no no no ok no no no no in", {}),
+    ("POST", "notifications/nobody-answers", "in in ok no no no ok no no no no in", {"data": {"minutes": "x"}}),
+    ("POST", "notifications/nobody-answers/<uuid:step_id>/remove", "in in none none none none ok none none none none in", {}),
     ("POST", "actions/<uuid:action_id>/outcome", "in in none no no ok no no none none none in", {"data": SAID}),
     # the API
     ("GET", "api/v1/", "none " * 12, {}),
@@ -183,7 +197,20 @@ def things(cast) -> dict[str, Any]:
         "action": proposed.action,
         "freeze": frozen(cast),
         "artifact": Artifact.objects.filter(run_id=proposed.run.pk).earliest("created_at"),
+        "delegation": away(cast),
+        "message": sending.send_test(person(cast.riley.pk), cast.workspace.pk, "mail"),
+        "step": step(cast),
     }
+
+
+def away(cast) -> Delegation:
+    now = clock.now()
+    return delegation.delegate(cast.workspace.pk, by=person(cast.riley.pk), to=cast.sam.pk, starts_at=now, ends_at=now + timedelta(days=1))
+
+
+def step(cast) -> EscalationStep:
+    chasing.add_step(cast.workspace.pk, after=timedelta(hours=1), to=cast.sam.pk, by=person(cast.ada.pk))
+    return EscalationStep.objects.get()
 
 
 def filled(address: str, things: Mapping[str, Any]) -> str:
@@ -191,6 +218,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     action: ProposedAction = things["action"]
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0}
+    values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step")}
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
     values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
     for blank, value in values.items():

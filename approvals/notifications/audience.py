@@ -1,0 +1,75 @@
+"""Whom a notice asks something of, as it is now. Asked when it is spread, and again for each person just before it is sent."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from access import rules
+from access.models import User
+from approvals import decisions, execution
+from approvals.models import Decision, Grant, ProposedAction
+from approvals.notifications import delegation
+from approvals.notifications.models import Notice
+from config import clock
+
+OF_ACTION = ("action__policy", "action__run__agent", "run", "delegation__giver")
+
+
+def people(notice: Notice) -> list[User]:
+    """Nobody once it is settled, and nobody who may not act on it."""
+    match notice.kind:
+        case "waits" | "soon" | "escalated" | "answered":
+            return _deciders(notice)
+        case "delegated":
+            return _deciders(notice) if notice.action else _delegate(notice)
+        case "unknown":
+            return _who_may_say(notice.action) if notice.action else []
+        case "alarm":
+            return rules.holders(notice.workspace_id, "runs.recover")
+        case _:
+            return _of_run(notice)
+
+
+def _deciders(notice: Notice) -> list[User]:
+    action = notice.action
+    if action is None or action.state != "waiting" or action.expires_at <= clock.now():
+        return []
+    decided = set(Decision.objects.filter(action=action, round=action.round).values_list("reviewer_id", flat=True))
+    may = [user for user in decisions.who_may(action) if user.pk not in decided]
+    if notice.to_id:
+        return [user for user in may if user.pk == notice.to_id]
+    claimed = action.claimed_by_id if action.claimed_until and action.claimed_until > clock.now() else None
+    if notice.kind == "soon" and any(user.pk == claimed for user in may):
+        return [user for user in may if user.pk == claimed]
+    return _present(action.workspace_id, may)
+
+
+def _present(workspace_id: UUID, people: list[User]) -> list[User]:
+    """Without those who are away and for whom one of the others decides."""
+    here = {user.pk for user in people}
+    away = {each.giver_id for each in delegation.in_force(workspace_id) if each.to_id in here}
+    return [user for user in people if user.pk not in away]
+
+
+def _delegate(notice: Notice) -> list[User]:
+    given = notice.delegation
+    if given is None or given.ended_at is not None or given.ends_at <= clock.now():
+        return []
+    return [user for user in rules.holders(notice.workspace_id, "approvals.decide") if user.pk == given.to_id]
+
+
+def _who_may_say(action: ProposedAction) -> list[User]:
+    unknown = Grant.objects.filter(action=action, outcome="unknown").exists()
+    return execution.who_may_resolve(action) if unknown else []
+
+
+def _of_run(notice: Notice) -> list[User]:
+    run = notice.run
+    if run is None:
+        return []
+    mine = {str(run.owner_id), run.starter_id if run.starter_kind == "human" else ""}
+    return [user for user in rules.holders(notice.workspace_id, "runs.view") if str(user.pk) in mine]
+
+
+def still(notices: Iterable[Notice], user_id: UUID) -> list[Notice]:
+    """Those of them that ask something of this person still."""
+    return [notice for notice in notices if any(user.pk == user_id for user in people(notice))]

@@ -1,0 +1,79 @@
+"""The outbox: what is to be told is written in the transaction of what it tells. `listen` hears every event before it is committed."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from approvals.models import ProposedAction
+from approvals.notifications.models import Delegation, Notice
+from runs.log import Held
+from runs.models import Event
+
+ENDED = ("run.succeeded", "run.failed", "run.cancelled")
+TOLD = frozenset({"action.proposed", "action.escalated", "action.delegated", "action.unknown", "question.answered", "block.raised", *ENDED})
+
+
+def listen(run: Held) -> None:
+    """Write a notice for each event that asks something of somebody. Last in the order of locks; a run's other events cost nothing."""
+    told = [(seq, type_, orjson.loads(body)["data"]) for seq, type_, body in run.appended() if type_ in TOLD]
+    notices = [notice for seq, type_, data in told for notice in _notices(run, seq, type_, data)]
+    if notices:
+        Notice.objects.bulk_create(notices, ignore_conflicts=True)
+
+
+def remind(run: Held, action: ProposedAction) -> bool:
+    """Say once that an action runs out soon. In the caller's transaction. False if it was said already."""
+    key = f"soon:{action.pk}"
+    if Notice.objects.filter(key=key).exists():
+        return False
+    Notice.objects.bulk_create([_of_action(run, action, "soon", key)], ignore_conflicts=True)
+    return True
+
+
+def delegated(delegation: Delegation) -> None:
+    """Tell somebody that they decide for another. In the caller's transaction."""
+    key = f"delegation:{delegation.pk}"
+    Notice.objects.create(
+        workspace_id=delegation.workspace_id,
+        delegation=delegation,
+        kind="delegated",
+        to_id=delegation.to_id,
+        key=key,
+        until=delegation.ends_at,
+    )
+
+
+def _notices(run: Held, seq: int, type_: str, data: Mapping[str, Any]) -> Iterable[Notice]:
+    key = f"{run.row.pk}:{seq}"
+    if type_ in ENDED:
+        yield Notice(workspace_id=run.row.workspace_id, run=run.row, kind="ended", key=key)
+    elif type_ == "block.raised":
+        if data["reason"] == "digest_mismatch":  # one alarm an action, however often it is tried
+            yield Notice(
+                workspace_id=run.row.workspace_id, run=run.row, action_id=data.get("action"), kind="alarm", key=f"alarm:{data['block']}"
+            )
+    elif type_ == "question.answered":
+        yield from _answered(run, data["question"], key)
+    else:
+        action = ProposedAction.objects.filter(pk=data["action"]).first()
+        if action is not None and not (type_ == "action.proposed" and action.state != "waiting"):
+            kind = {"action.proposed": "waits"}.get(type_, type_.removeprefix("action."))
+            yield _of_action(run, action, kind, key, to=data.get("to"))
+
+
+def _answered(run: Held, question: str, key: str) -> Iterable[Notice]:
+    rows = Event.objects.filter(run_month=run.row.month, run_id=run.row.pk, type="question.asked").order_by("-seq")
+    for text in rows.values_list("body", flat=True)[:50]:
+        body = orjson.loads(text)
+        if body["data"]["question"] == question and body["actor"]["kind"] == "human":
+            action = ProposedAction.objects.filter(pk=body["data"].get("action")).first()
+            if action is not None:
+                yield _of_action(run, action, "answered", key, to=body["actor"]["id"])
+            return
+
+
+def _of_action(run: Held, action: ProposedAction, kind: str, key: str, to: str | UUID | None = None) -> Notice:
+    until = None if kind == "unknown" else action.expires_at
+    return Notice(workspace_id=action.workspace_id, run=run.row, action=action, kind=kind, key=key, to_id=to, until=until)

@@ -1,0 +1,190 @@
+"""A message as a signed POST, by https://www.standardwebhooks.com: webhook-id, webhook-timestamp, webhook-signature.
+
+The secret is made here, shown once, and lies in the vault. A new one signs beside the old one for a day. Where it goes is looked up
+once, checked, and that very address is connected to: no private network, no redirect, bounded in time and size.
+"""
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import ClassVar
+from urllib.parse import SplitResult, urlsplit
+from uuid import UUID
+
+import httpx
+import orjson
+from django.conf import settings
+from django.db import transaction
+
+from access import audit
+from access.errors import BadInput
+from access.models import User
+from access.rules import Actor
+from approvals.notifications.models import Message, Webhook
+from approvals.notifications.outcomes import Failed, Outcome, Sent
+from approvals.notifications.wording import Item
+from artifacts import vault
+from artifacts.models import Payload
+from config import clock
+from runs import log
+
+OVERLAP = timedelta(hours=24)
+SECONDS, ANSWER_MAX = 10.0, 64 * 1024  # for all of it; bytes that are read of an answer
+PREFIX = "whsec_"
+# each holds an IPv4 address inside, which may be any
+TUNNELS = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+
+
+class OddAddress(BadInput):
+    """This address can't be posted to."""
+
+    what_next: ClassVar[str] = "Nothing was saved. Give an https address that is reached from here without a private network."
+
+
+def set_up(workspace_id: UUID, *, by: Actor, url: str) -> str:
+    """Post this person's notifications there. Gives the secret, which is shown this once; empty if only the address changed."""
+    parsed(url)
+    with transaction.atomic(durable=True):
+        User.objects.select_for_update(no_key=True).get(pk=by.user_id)
+        audit.record(by, "webhook_set", workspace_id=workspace_id)
+        if Webhook.objects.filter(user_id=by.user_id).update(url=url):
+            return ""
+        secret = _new_secret()
+        kept = vault.keep(workspace_id, secret, label="secret")
+        Webhook.objects.create(user_id=by.user_id, workspace_id=workspace_id, url=url, secret=kept)
+    return secret
+
+
+def rotate(*, by: Actor) -> str:
+    """A new secret, shown this once. The old one signs too for a day. Empty if there is no webhook."""
+    with transaction.atomic(durable=True):
+        hook = Webhook.objects.select_for_update(no_key=True).filter(user_id=by.user_id).first()
+        if hook is None:
+            return ""
+        secret = _new_secret()
+        kept = vault.keep(hook.workspace_id, secret, label="secret")
+        values = {"secret": kept, "old_secret_id": hook.secret_id, "old_until": clock.now() + OVERLAP, "made_at": clock.now()}
+        Webhook.objects.filter(pk=hook.pk).update(**values)
+        audit.record(by, "webhook_secret_rotated", workspace_id=hook.workspace_id)
+    return secret
+
+
+def remove(*, by: Actor) -> None:
+    with transaction.atomic(durable=True):
+        hook = Webhook.objects.filter(user_id=by.user_id).first()
+        if hook is not None:
+            Webhook.objects.filter(pk=hook.pk).delete()
+            audit.record(by, "webhook_removed", workspace_id=hook.workspace_id)
+
+
+def send(message: Message, items: Sequence[Item]) -> Outcome:
+    """Post it. Anything but a 2xx is a failure; 410 means that nobody wants it there any more."""
+    hook = Webhook.objects.filter(user_id=message.user_id).first()
+    if hook is None:
+        return Failed("no webhook", retryable=False)
+    body = _body(message, items)
+    try:
+        return _post(hook.url, body, _headers(hook, message, body, clock.now()))
+    except OddAddress:
+        return Failed("address refused", retryable=False)
+    except httpx.TimeoutException:
+        return Failed("timed out", retryable=True)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError):
+        return Failed("not reached", retryable=True)
+
+
+def signature(secret: str, message_id: str, stamp: int, body: bytes) -> str:
+    """`v1,` and the base64 of HMAC-SHA-256 over id.timestamp.body."""
+    key = base64.b64decode(secret.removeprefix(PREFIX))
+    return "v1," + base64.b64encode(hmac.new(key, f"{message_id}.{stamp}.".encode() + body, hashlib.sha256).digest()).decode()
+
+
+def _body(message: Message, items: Sequence[Item]) -> bytes:
+    told = [{"kind": each.kind, "title": each.title, "text": each.text, "link": each.link} for each in items]
+    data = {"count": len(items), "test": message.test, "items": told}
+    return orjson.dumps({"type": "handrail.notification", "timestamp": log.stamp(message.created_at), "data": data})
+
+
+def _headers(hook: Webhook, message: Message, body: bytes, now: datetime) -> dict[str, str]:
+    stamp = int(now.timestamp())
+    overlaps = hook.old_secret_id is not None and hook.old_until is not None and hook.old_until > now
+    ids = [hook.secret_id, *([hook.old_secret_id] if overlaps else [])]
+    kept = Payload.objects.select_related("key").in_bulk(ids)
+    signed = [signature(vault.open_bytes(kept[pk]).decode(), str(message.pk), stamp, body) for pk in ids]
+    return {
+        "content-type": "application/json",
+        "user-agent": "Handrail",
+        "webhook-id": str(message.pk),
+        "webhook-timestamp": str(stamp),
+        "webhook-signature": " ".join(signed),
+    }
+
+
+def _post(url: str, body: bytes, headers: dict[str, str]) -> Outcome:
+    parts = parsed(url)
+    host = str(parts.hostname)
+    address = _resolved(host, parts.port or (443 if parts.scheme == "https" else 80))
+    shown = f"[{address}]" if ":" in address else address
+    there = httpx.URL(url).copy_with(host=shown)
+    end = time.monotonic() + SECONDS
+    with httpx.Client(timeout=SECONDS / 2, follow_redirects=False, trust_env=False, verify=ssl.create_default_context()) as client:
+        named = headers | {"host": parts.netloc.rpartition("@")[2]}
+        with client.stream("POST", there, content=body, headers=named, extensions={"sni_hostname": host}) as answer:
+            read = 0
+            for chunk in answer.iter_raw():
+                read += len(chunk)
+                if read > ANSWER_MAX or time.monotonic() > end:
+                    break
+            return _judged(answer.status_code)
+
+
+def _judged(status: int) -> Outcome:
+    if 200 <= status < 300:
+        return Sent()
+    if 300 <= status < 400:
+        return Failed("redirected", retryable=False)
+    return Failed("gone" if status == 410 else "refused", retryable=status != 410)
+
+
+def parsed(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise OddAddress("This is not an address.") from None
+    schemes = ("https", "http") if settings.HANDRAIL_PRIVATE_WEBHOOKS else ("https",)
+    if parts.scheme not in schemes or not parts.hostname or len(url) > 500 or not url.isascii() or any(c.isspace() for c in url):
+        raise OddAddress(f"The address must start with {schemes[0]}:// and name a host.")
+    if parts.username or parts.password or parts.fragment or port == 0:
+        raise OddAddress("The address may hold no name, password or #.")
+    return parts
+
+
+def _resolved(host: str, port: int) -> str:
+    """The address to connect to. OddAddress if any that the name stands for is one we may not reach."""
+    found = [info[4][0] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    if not found:
+        raise OSError("no address")
+    if not settings.HANDRAIL_PRIVATE_WEBHOOKS and not all(is_public(str(each)) for each in found):
+        raise OddAddress("It stands for an address in a private network.")
+    return str(found[0])
+
+
+def is_public(text: str) -> bool:
+    address = ipaddress.ip_address(text.partition("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    if mapped is not None:
+        address = mapped
+    tunnelled = address.version == 6 and any(address in net for net in TUNNELS)
+    return address.is_global and not address.is_multicast and not tunnelled
+
+
+def _new_secret() -> str:
+    return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()

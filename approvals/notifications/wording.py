@@ -1,0 +1,107 @@
+"""What a message says. Names of ours, times, a run's reference and links: never a word, an amount or an address of the action itself."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.urls import reverse
+
+from access.characters import has_hidden
+from approvals.inbox import RISKS
+from approvals.notifications import quiet
+from approvals.notifications.models import Notice
+from config import clock
+from runs.engine.tools import TOOLS
+
+BLANKS = re.compile(r"\s+")
+ENDED = {"succeeded": "is done", "failed": "failed", "cancelled": "was cancelled"}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing in a message: what it is, what belongs to it, and where it is decided."""
+
+    kind: str
+    title: str
+    text: str
+    link: str
+
+
+def item(notice: Notice, zone: str) -> Item:
+    """A notice in words, its times on the reader's clock."""
+    return Item(notice.kind, _title(notice), " ".join(part for part in _parts(notice, zone) if part), _link(notice))
+
+
+def subject(items: Sequence[Item]) -> str:
+    """One line that says what it is about."""
+    if len(items) == 1:
+        return items[0].title
+    asking = sum(each.kind not in ("ended",) for each in items)
+    return f"{len(items)} things wait for you" if asking == len(items) else f"{len(items)} things to know"
+
+
+def example(zone: str) -> Item:
+    """What the settings page shows, and what a test says."""
+    until = when(clock.now(), zone)
+    return Item(
+        "waits", "Send the reply waits for you", f"Run RN-7Q4K. Until {until}. Medium risk. Sends data out.", address("approvals:inbox")
+    )
+
+
+def address(name: str, *args: object) -> str:
+    """The whole address of a page. To open it changes nothing, and asks who you are."""
+    return settings.HANDRAIL_URL + reverse(name, args=args)
+
+
+def when(at: datetime, zone: str) -> str:
+    """“15:15”, or with the day if that is another one than today."""
+    local, today = at.astimezone(quiet.zone(zone)), clock.now().astimezone(quiet.zone(zone))
+    return f"{local:%H:%M}" if local.date() == today.date() else f"{local.day} {local:%b %H:%M}"
+
+
+def one_line(text: str) -> str:
+    """A name as it can stand in a header: one line, nothing that can't be seen, not long."""
+    line = BLANKS.sub(" ", text).strip()[:80]
+    return "".join(char for char in line if not has_hidden(char)) or "somebody"
+
+
+def _title(notice: Notice) -> str:
+    tool = TOOLS.get(notice.action.tool) if notice.action else None
+    what = one_line(tool.title if tool else "An action")
+    giver = one_line(notice.delegation.giver.name) if notice.delegation else ""
+    ref = notice.run.ref if notice.run else ""
+    return {
+        "waits": f"{what} waits for you",
+        "soon": f"{what} runs out soon",
+        "escalated": f"{what} came to you",
+        "delegated": f"{what} was handed to you" if notice.action else f"You decide for {giver}",
+        "unknown": f"{what}: outcome unknown",
+        "answered": "The agent answered your question",
+        "ended": f"Run {ref} {ENDED.get(notice.run.state if notice.run else '', 'has ended')}",
+        "alarm": f"Alarm: {what} is not what was approved",
+    }[notice.kind]
+
+
+def _parts(notice: Notice, zone: str) -> list[str]:
+    action = notice.action
+    run = f"Run {notice.run.ref}." if notice.run and notice.kind != "ended" else ""
+    until = f"Until {when(notice.until, zone)}." if notice.until else ""
+    risk = f"{RISKS.get(action.risk, 'High')} risk." if action else ""
+    out = "Sends data out." if action and action.effect == "send" else ""
+    why = {
+        "escalated": "Nobody answered.",
+        "delegated": "They are away, and named you." if notice.action is None else "Who it went to is away, and named you.",
+        "unknown": "Whether it happened is not known. A person must say.",
+        "alarm": "Nothing was run.",
+    }.get(notice.kind, "")
+    return [run, why, until, risk, out]
+
+
+def _link(notice: Notice) -> str:
+    if notice.kind == "ended" and notice.run_id:
+        return address("runs:run", notice.run_id)
+    if notice.kind == "unknown":
+        return address("approvals:outcome", notice.action_id)
+    return address("approvals:action", notice.action_id) if notice.action_id else address("notifications:settings")
