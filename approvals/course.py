@@ -423,6 +423,8 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
         lead, what = "You approve", f"this one {UNITS[action.card]}" if action.card in UNITS else f"this one call of “{title}”"
     people = sum_of((around.recipients, "recipient"))
     aim = ("send 1 e-mail" if mail else f"{verb} “{title}” once") + (f" to {people}" if people else "")
+    if action.executor == "agent":
+        verb, aim = f"let it {verb}", f"let the agent {aim}"
     return Bar(
         mode=typed.mode,
         lead=lead,

@@ -37,6 +37,7 @@ def proposed(draft: Draft, line: Line) -> None:
         line.count("needs"),
         line.moment("until"),
         line.at,
+        executor=line.word("executor"),
     )
     draft.actions[action.id] = action
     reason = line.text("reason")

@@ -32,13 +32,25 @@ def _queued(draft: Draft) -> Now:
 
 def _running(draft: Draft) -> Now:
     number, title = draft.here.number, title_of(draft, draft.here.number)
-    doing: tuple[Rich, ...] = ((*draft.doing, "."),) if draft.doing else ()
+    doing: tuple[Rich, ...] = (*_asks(draft), *(((*draft.doing, "."),) if draft.doing else ()))
     if title:
         between = "After step" if draft.here.ended else "Step"
         return Now("running", (f"{between} {number} of {len(draft.plan)}: ", title), doing, draft.since)
-    if not draft.plan_seq:
+    if not draft.plan_seq and not doing:
         return Now("running", ("No plan yet.",), (("The agent records its plan before it may use a tool.",),), draft.since)
     return Now("running", ("The agent is working.",), doing, draft.since)
+
+
+def _asks(draft: Draft) -> tuple[Rich, ...]:
+    """What an agent outside needs of people while it works on: the run does not wait, and may ask for several things at once."""
+    asked: list[Rich] = []
+    for action in draft.actions.values():
+        about = action.subject or Tool(action.tool)
+        if action.executor == "agent" and action.state == "proposed" and action.needs:
+            asked.append(("A reviewer has to decide: ", about, "."))
+        elif action.executor == "agent" and action.state == "unknown":
+            asked.append(("A person has to say what became of it: ", about, "."))
+    return tuple(asked[:4])
 
 
 def _waiting(draft: Draft) -> Now:

@@ -216,6 +216,7 @@ class Action:
     decided_at: datetime | None = None
     decided_seq: int = 0
     deciders: tuple[str, ...] = ()  # ids of those who decided on it
+    executor: str = ""  # handrail or agent
 
     @property
     def link(self) -> Rich:

@@ -22,6 +22,7 @@ from runs.engine import outside as declaring
 from runs.engine.outside import BadDeclaration
 from runs.engine.tools import TOOLS
 from runs.models import Event, Run
+from tests.approvals.mailing import propose_mail, text
 from tests.factories import actor
 from tests.together import together
 
@@ -126,6 +127,26 @@ def test_what_was_approved_is_redeemed_by_its_digest_run_by_the_agent_and_report
     assert agent.log("action.executed")[0]["actor"]["kind"] == "agent"
 
 
+def test_the_run_says_what_it_needs_of_people_though_it_does_not_wait(agent):
+    action = agent.put_up()
+    agent.put_up("post_notice", NOTICE, key="n")
+    browser = Client()
+    browser.force_login(agent.cast.riley)
+
+    def page() -> str:
+        return text(browser.get(f"/runs/{agent.run.pk}"))
+
+    assert "A reviewer has to decide: Issue a voucher of 40.00 EUR to ACC-1" in page()
+    assert "A reviewer has to decide: Post on newsroom: Late" in page()
+    assert "Run by the agent; Handrail cannot see the call." in page()
+    decisions.decide(action, reviewer=actor(agent.cast.riley), verdict="approved", digest=action.digest)
+    agent.redeem(action)
+    silent(action)
+    assert "A person has to say what became of it: Issue a voucher" in page()
+    agent.report(action)
+    assert "The agent says so; Handrail cannot see the call." in page()
+
+
 def test_a_rejection_reaches_the_agent_with_its_reason_in_full(agent):
     action = agent.put_up()
     reason = "Not to marta@brightwater.example, who had one in May."
@@ -208,8 +229,6 @@ def test_values_are_never_converted_and_odd_ones_are_refused(agent):
 
 
 def test_a_tool_that_handrail_runs_is_not_for_an_agent_outside_nor_the_other_way_round(agent):
-    from tests.approvals.mailing import propose_mail
-
     assert kind(agent.propose("send_mail", {})) == (409, "not-outside")
     mail = propose_mail(agent.cast)
     assert kind(agent.redeem(mail.action)) == (409, "not-outside")
