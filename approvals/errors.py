@@ -107,6 +107,18 @@ class QuestionRefused(BadInput):
     what_next: ClassVar[str] = "Nothing was asked. Write at least one sentence; the agent and everyone on the run read it."
 
 
+class NotAllOpened(Refusal):
+    """Not every one of these was opened."""
+
+    what_next: ClassVar[str] = "Nothing was decided. Open each one that is marked, then decide on them together."
+
+
+class StaleLook(Refusal):
+    """What was drawn for you is not what waits now."""
+
+    what_next: ClassVar[str] = "Nothing was decided, and it does not count as opened. Open it again."
+
+
 class AlreadyClaimed(Refusal):
     """Somebody else has claimed this."""
 

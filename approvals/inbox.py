@@ -14,6 +14,7 @@ from access.rules import Actor
 from approvals.models import Decision, ProposedAction
 from approvals.wanted import EVERYTHING, VIEWS, Wanted
 from config import clock
+from runs.engine.tools import TOOLS
 
 PAGE = 50
 MOST = 500  # rows that are drawn at once, for who asked for more and more
@@ -89,6 +90,11 @@ class Alike:
     first: UUID
     count: int
     tool: str
+
+    @property
+    def title(self) -> str:
+        tool = TOOLS.get(self.tool)
+        return tool.title if tool else self.tool
 
 
 @dataclass(frozen=True)

@@ -157,8 +157,8 @@ class ProposedAction(models.Model):
             models.CheckConstraint(condition=Q(executor__in=["handrail", "agent"]), name="action_executor_known"),
         ]
         indexes = [
-            # the inbox: what waits, highest risk and least time first
-            models.Index(fields=["workspace", "-risk", "expires_at"], name="action_inbox", condition=Q(state="waiting")),
+            # the inbox: what waits, highest risk and least time first; whole, for SQLite takes no partial index for a value that is bound
+            models.Index(fields=["workspace", "state", "-risk", "expires_at", "id"], name="action_queue"),
             models.Index(fields=["expires_at"], name="action_expiry", condition=Q(state="waiting")),  # the expiry job
             models.Index(
                 fields=["workspace", "-settled_at"], name="action_settled", condition=Q(settled_at__isnull=False)
@@ -167,6 +167,25 @@ class ProposedAction(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool} {self.digest[:12]}"
+
+
+class Look(models.Model):
+    """That one person had all of one exact action before them. Deciding on several at once is held to it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    action = models.ForeignKey(ProposedAction, on_delete=models.PROTECT, related_name="+")
+    reviewer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    digest = models.CharField(max_length=64)
+    looked_at = models.DateTimeField(default=clock.now)
+
+    workspace_path = "action__workspace"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["action", "reviewer", "digest"], name="look_once")]
+
+    def __str__(self) -> str:
+        return f"{self.digest[:12]} seen by {self.reviewer_id}"
 
 
 @append_only.protect

@@ -94,7 +94,7 @@ def panel(
     drawn_course = course(action, actor, typed=typed)
     before = before or _edited_from(action)
     full = isinstance(decisions.may_decide(action, actor), Yes)
-    subject, reason = _words(action, full)
+    subject, reason = words(action, full)
     what, broken = _what(action, full)
     if broken and drawn_course.bar:
         drawn_course = replace(drawn_course, bar=replace(drawn_course.bar, broken=broken))
@@ -185,7 +185,7 @@ def _not_recorded(typed: Typed) -> str:
     return words.get(typed.mode, "Nothing was recorded.")
 
 
-def _words(action: ProposedAction, full: bool) -> tuple[str, str]:
+def words(action: ProposedAction, full: bool) -> tuple[str, str]:
     """What the action is called and the agent's reason: in full for who may decide, else as renditions."""
     ids = [action.subject_id, action.reason_id]
     if full:

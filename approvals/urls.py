@@ -1,10 +1,13 @@
 from django.urls import path
 
-from approvals import freeze_views, outcome_views, views
+from approvals import bulk_views, freeze_views, outcome_views, views
 
 app_name = "approvals"
 urlpatterns = [
     path("inbox", views.inbox_page, name="inbox"),
+    path("inbox/alike/<uuid:action_id>", bulk_views.together, name="alike"),
+    path("inbox/alike/<uuid:action_id>/looks", bulk_views.look, name="looks"),
+    path("inbox/alike/<uuid:action_id>/decisions", bulk_views.decision, name="decisions"),
     path("actions/<uuid:action_id>", views.action_page, name="action"),
     path("actions/<uuid:action_id>/decision", views.decision, name="decision"),
     path("actions/<uuid:action_id>/edit", views.edit, name="edit"),

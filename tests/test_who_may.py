@@ -63,6 +63,9 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "artifacts/<uuid:artifact_id>/content", THOSE_WHO_SEE_APPROVALS, {}),
     # the pages of approvals
     ("GET", "inbox", "in in ok ok ok ok ok ok no no no in", {}),
+    ("GET", "inbox/alike/<uuid:action_id>", "in in none ok no no no no none none none in", {}),
+    ("POST", "inbox/alike/<uuid:action_id>/looks", "in in none ok no no no no none none none in", {}),
+    ("POST", "inbox/alike/<uuid:action_id>/decisions", "in in none ok no no no no none none none in", {}),
     ("GET", "actions/<uuid:action_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "actions/<uuid:action_id>/attachments/<int:index>", "in in none ok no no no no none none none in", {}),
     ("GET", "actions/<uuid:action_id>/edit", "in in none ok no no no no none none none in", {}),

@@ -1,0 +1,253 @@
+"""Deciding on several actions that are alike: each was looked at, and each gets a decision of its own over its own digest.
+
+What can't go with the others is taken out by itself, with why; the same is asked again of each when it is decided.
+"""
+
+import json
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError
+
+from access import rules
+from access.errors import BadInput, Refusal
+from access.rules import Actor
+from approvals import alike, decisions, exact, forms, gate, inbox, looks, money, presenting, warned
+from approvals.alike import Facts
+from approvals.canonical import CanonicalAction
+from approvals.cards import payment
+from approvals.cards.drawing import address_in, is_inside
+from approvals.decisions import Verdict, Yes
+from approvals.errors import AlreadyDecided, NotAllOpened, Unreadable
+from approvals.models import Decision, ProposedAction
+from config import clock
+from runs import log
+from runs.engine.tools import TOOLS
+
+MOST = 20  # actions at once: what a person can look at before the first of them runs out
+LOOKED_THROUGH = 60
+SAID = 2  # arguments that a row of the list names
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is different about one action, for its row: an argument before and after, or after alone."""
+
+    title: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """One action of a batch. `why` it is not decided with the others; empty if it is."""
+
+    action: ProposedAction
+    subject: str
+    says: tuple[Said, ...]
+    opened: bool
+    why: str = ""
+
+    @property
+    def key(self) -> str:
+        """What is decided, as the form names it."""
+        return f"{self.action.pk}:{self.action.digest}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Actions that may be decided together, those that may not, and how many more are alike than fit."""
+
+    like: ProposedAction
+    items: tuple[Item, ...]
+    out: tuple[Item, ...]
+    by_hand: tuple[Item, ...] = ()
+    more: int = 0
+
+    @property
+    def missing(self) -> int:
+        return sum(not item.opened for item in self.items)
+
+    @property
+    def by_hand_count(self) -> int:
+        return len(self.by_hand)
+
+    @property
+    def opened(self) -> int:
+        return len(self.items) - self.missing
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one action: decided (`again`: it was, before), or not, and why."""
+
+    action: ProposedAction
+    subject: str
+    decision: Decision | None = None
+    again: bool = False
+    why: str = ""
+
+
+def batch(like: ProposedAction, actor: Actor, out: Collection[UUID] = ()) -> Batch:
+    """What waits for this person and is like this action, the first MOST of it. `out`: what they took out by hand."""
+    rows = inbox.mine(actor).filter(workspace=like.workspace_id, tool=like.tool).select_related(*presenting.RELATED)
+    waiting = list(rows.order_by("-risk", "expires_at", "pk")[:LOOKED_THROUGH])
+    read = _Read(waiting, actor)
+    alone = alike.why_alone(read.facts(), read.facts_of(like))
+    together = [action for action in waiting if action.pk not in alone]
+    taken = [action for action in together if action.pk in out]
+    left = [action for action in together if action.pk not in out]
+    seen = looks.of(actor, [action.pk for action in waiting])
+    return Batch(
+        like=like,
+        items=tuple(_items(left[:MOST], read, seen, {})),
+        out=tuple(_items([action for action in waiting if action.pk in alone], read, seen, alone)),
+        by_hand=tuple(_items(taken, read, seen, {})),
+        more=max(len(left) - MOST, 0),
+    )
+
+
+def decide(like: ProposedAction, *, reviewer: Actor, verdict: Verdict, digests: Mapping[UUID, str], reason: str = "") -> list[Result]:
+    """Decide on each of these exact actions, each for itself: one that is refused leaves the others as they are.
+
+    NotAllOpened, and nothing is decided, unless this person looked at every one of them. The same again gives the same.
+    """
+    if not digests or len(digests) > MOST:
+        raise BadInput(f"Between 1 and {MOST} actions are decided at once. Nothing was decided.")
+    found = rules.visible(reviewer, ProposedAction, "approvals.decide").select_related(*presenting.RELATED)
+    actions = list(found.filter(pk__in=digests, workspace=like.workspace_id, tool=like.tool).order_by("-risk", "expires_at", "pk"))
+    seen = looks.of(reviewer, list(digests))
+    if missing := sum((pk, digest) not in seen for pk, digest in digests.items()):
+        raise NotAllOpened(
+            f"{missing} of {len(digests)} {'was' if missing == 1 else 'were'} not opened as {'it is' if missing == 1 else 'they are'} now."
+        )
+    read = _Read(actions, reviewer)
+    alone = alike.why_alone(read.facts(), read.facts_of(like))
+    told = {"bulk": len(digests)}
+    results = []
+    for action in actions:
+        digest = digests[action.pk]
+        looked = told | {"looked_at": log.stamp(seen[action.pk, digest])}
+        results.append(_one(action, reviewer, verdict, digest, reason, alone.get(action.pk, ""), looked, read.subject(action)))
+    return results
+
+
+def _one(
+    action: ProposedAction, reviewer: Actor, verdict: Verdict, digest: str, reason: str, why: str, looked: dict[str, Any], subject: str
+) -> Result:
+    try:
+        if why and action.state == "waiting":
+            return Result(action, subject, why=why)
+        seen = forms.seen(presenting.sums(action), seconds=None, opened=(), acks=()) | looked
+        decided = decisions.decide(action, reviewer=reviewer, verdict=verdict, digest=digest, reason=reason, seen=seen)
+        return Result(decided.action, subject, decided.decision, decided.again)
+    except AlreadyDecided as error:
+        by = error.extra.get("by")
+        return Result(action, subject, why=f"{by} {error.extra['verdict']} it before." if by else error.detail)
+    except Refusal as error:
+        return Result(action, subject, why=error.detail)
+    except DatabaseError as error:  # one run that can't be locked now must not keep the others open
+        logger.warning("not decided", extra={"action": str(action.pk), "error": type(error).__name__})
+        return Result(action, subject, why="It could not be recorded just now.")
+
+
+@dataclass
+class _Read:
+    """Some actions, each opened once: two queries for one."""
+
+    actions: list[ProposedAction]
+    actor: Actor
+    opened: dict[UUID, CanonicalAction | str] = field(default_factory=dict)
+
+    def facts(self) -> list[Facts]:
+        return [self.facts_of(action) for action in self.actions]
+
+    def facts_of(self, action: ProposedAction) -> Facts:
+        what = self.what(action)
+        tool = TOOLS.get(action.tool)
+        warns = warned.read(action.warnings)
+        now = clock.now()
+        held = action.claimed_by is not None and action.claimed_until is not None and action.claimed_until > now
+        return Facts(
+            id=action.pk,
+            schema=action.tool_schema,
+            policy=action.policy_id,
+            policy_words=f"“{action.policy.name}”, version {action.policy.version}",
+            needs=max(action.policy.quorum, 1),
+            risk=action.risk,
+            risk_word=inbox.RISKS.get(action.risk, "High"),
+            warning=warns[0].strong if warns else "It has a warning." if action.warnings else "",
+            locked=action.locked,
+            holder=action.claimed_by.name if held and action.claimed_by and str(action.claimed_by_id) != self.actor.id else "",
+            tainted=tool is not None and tool.sends_out and gate.taint_of(action.run, tool).lethal,
+            outside=_outside(what, action.workspace.mail_domains) if not isinstance(what, str) else (),
+            broken=what if isinstance(what, str) else "" if tool else "Its tool is not here any more.",
+            edited=action.editor_id is not None,
+            **(_money(what) if action.card == "payment" and not isinstance(what, str) else {}),
+        )
+
+    def what(self, action: ProposedAction) -> CanonicalAction | str:
+        """The exact action; why it can't be read."""
+        if action.pk not in self.opened:
+            try:
+                self.opened[action.pk] = exact.whole(action)
+            except Unreadable as error:
+                self.opened[action.pk] = error.detail
+        return self.opened[action.pk]
+
+    def subject(self, action: ProposedAction) -> str:
+        """What it is called: in full for who may decide on it, else its rendition."""
+        return presenting.words(action, isinstance(decisions.may_decide(action, self.actor), Yes))[0]
+
+    def says(self, action: ProposedAction) -> tuple[Said, ...]:
+        what = self.what(action)
+        return () if isinstance(what, str) else tuple(_different(what, self._common()))[:SAID]
+
+    def _common(self) -> dict[str, Any]:
+        """The arguments that are the same in all of them."""
+        given = [what.arguments for what in map(self.what, self.actions) if not isinstance(what, str)]
+        return {name: value for name, value in given[0].items() if all(each.get(name) == value for each in given)} if given else {}
+
+
+def _items(actions: Iterable[ProposedAction], read: _Read, seen: Collection[tuple[UUID, str]], why: Mapping[UUID, str]) -> Iterable[Item]:
+    for action in actions:
+        opened = (action.pk, action.digest) in seen
+        yield Item(action, read.subject(action), read.says(action), opened, why.get(action.pk, ""))
+
+
+def _outside(what: CanonicalAction, inside: Iterable[str]) -> tuple[str, ...]:
+    own = tuple(inside)
+    return tuple(to for to in what.recipients if not is_inside(address_in(to).rpartition("@")[2].lower(), own))
+
+
+def _money(what: CanonicalAction) -> dict[str, Any]:
+    given = next((what.arguments[name] for name in payment.AMOUNT if name in what.arguments), None)
+    amount, currency = money.read(given), str(payment.currency_of(what))
+    return (
+        {"money": (amount, currency), "money_words": money.spell(amount, currency)} if amount is not None else {"money_words": str(given)}
+    )
+
+
+def _different(what: CanonicalAction, common: Mapping[str, Any]) -> Iterable[Said]:
+    """Fields of a record that change, before and after; of anything else the arguments in which the actions differ."""
+    before, after = what.arguments.get("before"), what.arguments.get("after")
+    if isinstance(before, dict) and isinstance(after, dict):
+        yield from (Said(name, _short(before.get(name)), _short(value)) for name, value in after.items() if before.get(name) != value)
+        return
+    titles = _titles(what.tool)
+    yield from (Said(titles.get(name, name), "", _short(value)) for name, value in what.arguments.items() if name not in common)
+
+
+def _titles(name: str) -> dict[str, str]:
+    tool = TOOLS.get(name)
+    properties = tool.arguments.model_json_schema().get("properties", {}) if tool else {}
+    return {key: str(each.get("title") or key) for key, each in properties.items()}
+
+
+def _short(value: Any, most: int = 60) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= most else text[: most - 1] + "…"
