@@ -16,6 +16,7 @@ from approvals.cards import Warn, sum_of
 from approvals.decisions import No, Yes
 from approvals.inbox import ERASED
 from approvals.models import Decision, Grant, ProposedAction
+from approvals.notifications import standing
 from approvals.threads import Exchange
 from artifacts import vault
 from config import clock
@@ -271,6 +272,8 @@ def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may:
         yield f"{_listed(others)} can."
     if str(action.run.owner_id) != actor.id:
         yield f"{action.run.owner.name} owns the run, and so can’t."
+    if action.state == "waiting":
+        yield from standing.sentences(action, people, actor)
 
 
 def _listed(names: Sequence[str], most: int = 4) -> str:
