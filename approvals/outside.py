@@ -208,11 +208,10 @@ def for_agent(action: ProposedAction) -> dict[str, Any]:
         return {}
     stored = vault.opened(Payload.objects.select_related("key").get(pk=action.canonical_id))
     answer = gates.current().answer(action.pk) if action.state in ("rejected", "recalled") else None
-    asked, grant = asking.open_questions(action), Grant.objects.filter(action=action).first()
+    asked = asking.open_questions(action)
     return {
         "exact": stored.decode() if stored is not None else None,
         "rejection": answer.reason if isinstance(answer, gates.Rejected) else None,
-        "held_until": grant.held_until if grant else None,  # the approval may be recalled until then
         "questions": [{"id": one.id, "seq": one.seq, "question": one.text} for one in asked],
         "run_state": action.run.state,
     }
@@ -272,7 +271,7 @@ def _take(run: Held, action: ProposedAction, by: Actor, digest: str, holder: str
     taken = execution.redeem(run, action.pk, token=TOKEN, worker=f"agent/{action.run.agent.name}")
     if not isinstance(taken, Redemption):
         newer = {"superseded_by": str(action.superseded_by_id)} if action.superseded_by_id else {}
-        newer |= {"held_until": log.stamp(grant.held_until)} if grant is not None and grant.held_until else {}
+        newer |= {"recall_until": log.stamp(grant.held_until)} if grant is not None and grant.held_until else {}
         why = taken.why if isinstance(taken, gates.NotGranted) else "it can’t be taken now"
         return NothingGranted(f"This is {action.state}, and {why}.", state=action.state, **newer)
     report_by = taken.redeemed_at + timedelta(seconds=TOOLS[action.tool].deadline)

@@ -15,4 +15,7 @@ class RunsConfig(AppConfig):
         standing.changed.connect(live.rights_changed, dispatch_uid="rights-changed")
 
         workflow.load(settings.HANDRAIL_WORKFLOWS)
-        outside.load(settings.HANDRAIL_OUTSIDE_TOOLS)
+        try:
+            outside.load(settings.HANDRAIL_OUTSIDE_TOOLS)
+        except outside.BadDeclaration as error:
+            raise SystemExit(f"Handrail: HANDRAIL_OUTSIDE_TOOLS: {error}") from None

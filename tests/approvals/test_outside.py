@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import orjson
 import pytest
+from django.apps import apps
 from django.test import Client
 
 from access import keys
@@ -301,7 +302,12 @@ def test_what_can_still_be_recalled_is_not_redeemed_and_a_recall_reaches_the_age
     )
     action = agent.approved()
     refused = agent.redeem(action)
-    assert kind(refused) == (409, "nothing-granted") and "recalled" in refused.json()["detail"] and refused.json()["held_until"]
+    assert (
+        kind(refused) == (409, "nothing-granted")
+        and "recalled" in refused.json()["detail"]
+        and refused.json()["recall_until"]
+        and agent.told(action)["recall_until"]
+    )
     taking_back.recall(action, by=actor(agent.cast.riley), reason="Wrong customer.")
     assert (agent.told(action)["state"], agent.told(action)["rejection"]) == ("recalled", "Wrong customer.")
     assert kind(agent.redeem(action)) == (409, "nothing-granted")
@@ -452,6 +458,15 @@ def test_a_declaration_that_is_not_wholly_understood_is_refused(declared, said):
     with pytest.raises(BadDeclaration, match=said):
         declaring.declare(orjson.dumps({"tools": [declared]}))
     assert "try_it" not in TOOLS
+
+
+def test_nothing_starts_with_a_declaration_that_is_not_understood(settings, tmp_path):
+    bad = tmp_path / "tools.json"
+    bad.write_text('{"tools": [{}]}')
+    for file, said in ((bad, "tools.0.name"), (tmp_path / "none.json", "can’t be read")):
+        settings.HANDRAIL_OUTSIDE_TOOLS = (str(file),)
+        with pytest.raises(SystemExit, match=f"Handrail: HANDRAIL_OUTSIDE_TOOLS: {file}.*{said}"):
+            apps.get_app_config("runs").ready()
 
 
 def test_what_a_schema_says_holds_to_any_depth(monkeypatch):
