@@ -26,6 +26,7 @@ CAPABILITIES: Mapping[str, str] = {
     "runs.write": "Write events of own runs (agents)",
     "approvals.view": "See proposed actions",
     "approvals.decide": "Decide on proposed actions",
+    "policies.manage": "Change what using a tool takes",
     "approvals.freeze": "Freeze and unfreeze an agent, a tool or the workspace",
     "actions.propose": "Propose and withdraw actions (agents)",
     "actions.redeem": "Redeem a grant and report its outcome (agents)",
@@ -47,7 +48,16 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         "approvals.freeze",
         "artifacts.view",
     ),
-    "admin": ("runs.view", "runs.events", "approvals.view", "approvals.freeze", "artifacts.view", "access.manage", "audit.view"),
+    "admin": (
+        "runs.view",
+        "runs.events",
+        "approvals.view",
+        "approvals.freeze",
+        "artifacts.view",
+        "access.manage",
+        "policies.manage",
+        "audit.view",
+    ),
 }
 AGENT_CAPABILITIES = (
     "runs.view",

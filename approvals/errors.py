@@ -227,3 +227,9 @@ class AlreadyAnswered(Refusal):
     """This question was answered already."""
 
     what_next: ClassVar[str] = "Nothing was recorded; the first answer stands."
+
+
+class TryFirst(Refusal):
+    """This draft was not tried yet, as it is now."""
+
+    what_next: ClassVar[str] = "Nothing was saved. Try it, read what would have differed, and save it then."

@@ -25,7 +25,7 @@ from approvals.models import Policy, PolicySet
 from artifacts import vault
 from config import clock
 
-__all__ = ["Case", "Judgement", "Outcome", "Taint", "in_force", "judge", "rules", "save", "set_rule"]
+__all__ = ["Case", "Judgement", "Outcome", "Taint", "in_force", "judge", "put_in_force", "rules", "set_rule"]
 
 Outcome = Literal["automatic", "reviewers", "never"]
 Why = Literal["", "unmatched", "never", "unclear", "no_plan"]
@@ -131,7 +131,7 @@ def digest(rules: Sequence[Policy]) -> str:
     return hashlib.sha256(canonical.canonical_json([content(each) for each in rules])).hexdigest()
 
 
-def save(workspace_id: UUID, rules: Sequence[Policy], *, by: Actor, why: str, base: int) -> PolicySet:
+def put_in_force(workspace_id: UUID, rules: Sequence[Policy], *, by: Actor, why: str, base: int) -> PolicySet:
     """Put a new version in force. `base`: the version that it was made from, 0 for none; PolicyChanged if another is in force by now."""
     why = why.strip()
     if not MIN_WHY <= len(why) <= MAX_WHY:

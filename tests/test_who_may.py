@@ -62,6 +62,11 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "artifacts/<uuid:artifact_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "artifacts/<uuid:artifact_id>/content", THOSE_WHO_SEE_APPROVALS, {}),
     # the pages of approvals
+    ("GET", "policies", "in in ok ok ok ok ok ok no no no in", {}),
+    ("GET", "policies/rule", "in in ok no no no ok no no no no in", {}),
+    ("POST", "policies/rule", "in in ok no no no ok no no no no in", {}),
+    ("GET", "policies/versions/<int:version>", "in in none ok ok ok ok ok no no no in", {}),
+    ("POST", "policies/versions/<int:version>", "in in none no no no ok no no no no in", {}),
     ("GET", "inbox", "in in ok ok ok ok ok ok no no no in", {}),
     ("GET", "inbox/alike/<uuid:action_id>", "in in none ok no no no no none none none in", {}),
     ("POST", "inbox/alike/<uuid:action_id>/looks", "in in none ok no no no no none none none in", {}),
@@ -222,7 +227,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0}
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step")}
-    values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
+    values |= {"<int:version>": 1, "(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
     values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
     for blank, value in values.items():
         address = address.replace(blank, str(value))

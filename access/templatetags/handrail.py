@@ -69,6 +69,7 @@ NAV: Final = (
     ("approvals:inbox", "Inbox", "approvals.view"),
     ("runs:list", "Runs", "runs.view"),
     ("runs:recovery", "Recovery", "runs.recover"),
+    ("approvals:policies", "Policies", "audit.view"),
     ("access:permissions", "Permissions", "access.manage"),
 )
 

@@ -36,10 +36,11 @@ MAY = {
         "approvals.freeze",
         "artifacts.view",
     },
-    "ada": {"runs.view", "runs.events", "approvals.view", "approvals.freeze", "artifacts.view", "access.manage", "audit.view"},
+    "ada": {"runs.view", "runs.events", "approvals.view", "approvals.freeze", "artifacts.view", "access.manage", "audit.view"}
+    | {"policies.manage"},
 }
 ONLY_AGENTS = {"runs.write", "actions.propose", "actions.redeem"}
-ONLY_PEOPLE = {"approvals.decide", "approvals.freeze", "approvals.view", "access.manage", "audit.view", "runs.recover"}
+ONLY_PEOPLE = {"approvals.decide", "approvals.freeze", "approvals.view", "access.manage", "policies.manage", "audit.view", "runs.recover"}
 pytestmark = pytest.mark.django_db
 
 

@@ -28,7 +28,7 @@ TIMES = {"expires_after": timedelta(hours=1), "grant_lasts": timedelta(hours=1)}
 def save(cast: Any, *rules: Policy, base: int | None = None, why: str = "Because of ZN-4710.") -> PolicySet:
     before = policy.newest(cast.workspace.pk)
     base = base if base is not None else before.version if before else 0
-    return policy.save(cast.workspace.pk, rules, by=person(cast.ada.pk), why=why, base=base)
+    return policy.put_in_force(cast.workspace.pk, rules, by=person(cast.ada.pk), why=why, base=base)
 
 
 def rule(cast: Any, outcome: str, tool: str = "change_record", *asks: dict[str, str], **more: Any) -> Policy:

@@ -1,0 +1,134 @@
+"""What a form says of one rule, and the draft of the whole set that this makes. Nothing here writes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.http import QueryDict
+
+from access.errors import BadInput
+from access.ids import uuid7
+from access.templatetags.handrail import spell
+from approvals import conditions, money, policy
+from approvals.models import Policy
+
+BLANK = 2  # rows for more conditions that a form shows
+EXPIRES = (900, 1800, 3600, 7200, 10800, 14400, 28800, 86400, 259200)
+LASTS = (600, 1800, 3600, 14400, 86400)
+PARTS = ("what", "path", "test", "value")
+
+
+class RuleRefused(BadInput):
+    """This rule can't be kept."""
+
+    what_next = "Nothing was saved. Mend what is said here."
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A rule as its form has it: all text, fit or not."""
+
+    fields: Mapping[str, str]
+    conditions: tuple[Mapping[str, str], ...]
+
+    @property
+    def rows(self) -> list[Mapping[str, str]]:
+        """The conditions, and blank ones after them."""
+        blank = min(BLANK, conditions.MAX_CONDITIONS - len(self.conditions))
+        return [*self.conditions, *({} for _ in range(blank))]
+
+
+def of(rule: Policy | None, places: int) -> Typed:
+    """The form of a rule as it is; of a new one, which goes last."""
+    if rule is None:
+        empty = {"key": str(uuid7()), "place": str(places + 1), "need": "one", "quorum": "2", "expires": "14400", "lasts": "3600"}
+        return Typed(empty, ())
+    need = {"automatic": "automatic", "never": "never"}.get(rule.outcome, "one" if rule.quorum <= 1 else "several")
+    fields = {
+        "key": str(rule.key),
+        "place": str(rule.position),
+        "name": rule.name,
+        "tool": rule.tool,
+        "need": need,
+        "quorum": str(max(rule.quorum, 2)),
+        "expires": str(int(rule.expires_after.total_seconds())),
+        "lasts": str(int(rule.grant_lasts.total_seconds())),
+        "a_day": "" if rule.a_day is None else str(rule.a_day),
+        "a_day_amount": rule.a_day_amount,
+        "editor": "1" if rule.editor_may_approve else "",
+        "plan": "1" if rule.plan_first else "",
+    }
+    return Typed(fields, tuple(rule.conditions))
+
+
+def typed(data: QueryDict) -> Typed:
+    """The form as it was sent."""
+    lists = [data.getlist(name)[: conditions.MAX_CONDITIONS + BLANK] for name in PARTS]
+    rows = (dict(zip(PARTS, (text[:400] for text in row), strict=True)) for row in zip(*lists, strict=False))
+    names = ("key", "place", "name", "tool", "need", "quorum", "expires", "lasts", "a_day", "a_day_amount", "editor", "plan", "out", "why")
+    return Typed({name: data.get(name, "")[:2000] for name in names}, tuple(row for row in rows if row["what"]))
+
+
+def draft(typed: Typed, current: Sequence[Policy], workspace_id: UUID) -> list[Policy]:
+    """The set with this rule in it, where it says; or without it, if it is taken out. RuleRefused, ConditionRefused say what is unfit."""
+    key = _key(typed.fields["key"])
+    old = next((rule for rule in current if rule.key == key), None)
+    rest = [rule for rule in current if rule is not old]
+    if typed.fields.get("out"):
+        return rest
+    fields = _fields(typed)
+    rule = policy.changed(old, **fields) if old else policy.rule(workspace_id, key=key, **fields)
+    place = min(max(_number(typed.fields["place"], "Its place", 1, policy.MAX_RULES), 1), len(rest) + 1)
+    return [*rest[: place - 1], rule, *rest[place - 1 :]]
+
+
+def times(seconds: Sequence[int], now: str) -> list[tuple[str, str]]:
+    """What may be chosen, with what is chosen now among it."""
+    known = sorted({*seconds, *([int(now)] if now.isascii() and now.isdigit() and len(now) < 9 else [])})
+    return [(str(each), spell(each)) for each in known]
+
+
+def _fields(typed: Typed) -> dict[str, Any]:
+    said = typed.fields
+    name = " ".join(said["name"].split())
+    if not 1 <= len(name) <= 120:
+        raise RuleRefused("Its name has 1 to 120 characters.")
+    if len(said["tool"]) > 60 or said["need"] not in ("automatic", "one", "several", "never"):
+        raise RuleRefused("Choose a tool, and what it needs.")
+    several = said["need"] == "several"
+    return {
+        "name": name,
+        "tool": said["tool"],
+        "conditions": conditions.checked(typed.conditions),
+        "outcome": "reviewers" if said["need"] in ("one", "several") else said["need"],
+        "quorum": _number(said["quorum"], "How many people", 2, 20) if several else 1,
+        "expires_after": timedelta(seconds=_number(said["expires"], "Expires after", 60, 30 * 86400)),
+        "grant_lasts": timedelta(seconds=_number(said["lasts"], "Grant lasts", 60, 30 * 86400)),
+        "a_day": _number(said["a_day"], "At most a day", 1, 1_000_000) if said["a_day"].strip() else None,
+        "a_day_amount": _amount(said["a_day_amount"].strip()),
+        "editor_may_approve": bool(said["editor"]),
+        "plan_first": bool(said["plan"]),
+    }
+
+
+def _number(text: str, what: str, least: int, most: int) -> int:
+    text = text.strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 12 and least <= int(text) <= most):
+        raise RuleRefused(f"{what}: write a whole number from {least} to {most}.")
+    return int(text)
+
+
+def _amount(text: str) -> str:
+    number, _, currency = text.partition(" ")
+    if text and (money.read(number) is None or not (len(currency) == 3 and currency.isascii() and currency.isupper())):
+        raise RuleRefused("At most in money a day: write a number and a currency, such as 500 EUR.")
+    return text
+
+
+def _key(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise RuleRefused("This form names no rule. Open the rule again.") from None

@@ -1,0 +1,159 @@
+"""The pages of a policy: its rules and its history, one rule as a form, an older version. Only a save changes anything, after a try."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from access import audit, rules
+from access.errors import NotFound, Refusal
+from access.rules import Actor
+from approvals import conditions, policy, policy_forms, trying
+from approvals.errors import TryFirst
+from approvals.models import AskedFor, Policy, PolicySet
+from approvals.policy_forms import Typed
+from approvals.policy_words import Line, lines
+from artifacts import vault
+from artifacts.redaction import plain
+from runs.engine.tools import TOOLS
+
+VERSIONS = 30  # that the history shows
+SHOWN = 50  # differing actions that are listed
+
+
+@never_cache
+@require_safe
+def policies(request: HttpRequest) -> HttpResponse:
+    """The rules in force, their history, and what agents asked for that no rule covers."""
+    workspace_id = rules.require(request.actor, "approvals.view")
+    current = _versions(request.actor).filter(workspace_id=workspace_id).first()
+    context = {
+        "lines": _lines(current),
+        "current": current,
+        "history": _history(request.actor, workspace_id),
+        "asked": list(
+            rules.visible(request.actor, AskedFor, "approvals.view").select_related("agent", "last_run").order_by("-last_at")[:50]
+        ),
+        "known_tools": TOOLS,
+        "may": rules.can(request.actor, "policies.manage", workspace_id),
+    }
+    return render(request, "approvals/policies.html", context)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def rule(request: HttpRequest) -> HttpResponse:
+    """One rule as a form. Posted, it is tried; posted with the try that was shown, and a reason, it is saved."""
+    workspace_id = rules.require(request.actor, "policies.manage")
+    current = policy.rules(workspace_id)
+    if request.method != "POST":
+        wanted = next((each for each in current if str(each.key) == request.GET.get("key")), None)
+        typed = policy_forms.of(wanted, len(current))
+        if wanted is None and request.GET.get("tool") in TOOLS:
+            typed = Typed({**typed.fields, "tool": request.GET["tool"], "name": TOOLS[request.GET["tool"]].title}, ())
+        return _form(request, workspace_id, current, typed)
+    typed = policy_forms.typed(request.POST)
+    try:
+        draft = policy_forms.draft(typed, current, workspace_id)
+        if request.POST.get("do") == "save":
+            return _save(request, workspace_id, draft)
+        return _form(request, workspace_id, current, typed, draft=draft)
+    except Refusal as error:
+        return _form(request, workspace_id, current, typed, error=error)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def version(request: HttpRequest, version: int) -> HttpResponse:
+    """A version as it was. An admin may try it, and save it again as the newest."""
+    workspace_id = rules.require(request.actor, "policies.manage" if request.method == "POST" else "approvals.view")
+    found = _versions(request.actor).filter(workspace_id=workspace_id, version=version).first()
+    if found is None:
+        raise NotFound
+    draft = list(found.rules.order_by("position"))
+    context: dict[str, Any] = {
+        "found": found,
+        "lines": _lines(found),
+        "current": policy.newest(workspace_id),
+        "may": rules.can(request.actor, "policies.manage", workspace_id),
+        "why": request.POST.get("why", ""),
+    }
+    status = 200
+    if request.method == "POST":
+        try:
+            if request.POST.get("do") == "save":
+                return _save(request, workspace_id, draft)
+            context |= _tried(request.actor, workspace_id, draft)
+        except Refusal as error:
+            context["error"], status = error, error.status
+    return render(request, "approvals/policy_version.html", context, status=status)
+
+
+def _save(request: HttpRequest, workspace_id: UUID, draft: Sequence[Policy]) -> HttpResponse:
+    base = int(request.POST["base"]) if request.POST.get("base", "").isdigit() else 0
+    now = policy.newest(workspace_id)
+    if now is not None and now.version != base:
+        raise policy.PolicyChanged(f"Version {now.version} is in force by now; yours was made from version {base}.")
+    if not trying.was_shown(request.POST.get("tried", ""), workspace_id, draft, base=base, by=request.actor):
+        raise TryFirst
+    made = policy.put_in_force(workspace_id, draft, by=request.actor, why=request.POST.get("why", ""), base=base)
+    messages.info(request, f"Version {made.version} is in force.")
+    return redirect("approvals:policies")
+
+
+def _form(
+    request: HttpRequest,
+    workspace_id: UUID,
+    current: Sequence[Policy],
+    typed: Typed,
+    *,
+    draft: Sequence[Policy] | None = None,
+    error: Refusal | None = None,
+) -> HttpResponse:
+    now = policy.newest(workspace_id)
+    old = any(str(each.key) == typed.fields["key"] for each in current)
+    context: dict[str, Any] = {
+        "typed": typed,
+        "error": error,
+        "is_new": not old,
+        "current": now,
+        "places": range(1, len(current) + (1 if old else 2)),
+        "tools": sorted(TOOLS.values(), key=lambda tool: tool.title),
+        "whats": conditions.WHATS,
+        "tests": conditions.TESTS,
+        "values": conditions.VALUES,
+        "expires": policy_forms.times(policy_forms.EXPIRES, typed.fields["expires"]),
+        "lasts": policy_forms.times(policy_forms.LASTS, typed.fields["lasts"]),
+        "history": _history(request.actor, workspace_id),
+    }
+    if draft is not None:
+        context |= _tried(request.actor, workspace_id, draft)
+    return render(request, "approvals/policy.html", context, status=error.status if error else 200)
+
+
+def _tried(actor: Actor, workspace_id: UUID, draft: Sequence[Policy]) -> Mapping[str, Any]:
+    """What a try gave, and the word that says that it was shown. Who tries is in the audit trail: a try tells about arguments."""
+    found, now = trying.tried(workspace_id, draft), policy.newest(workspace_id)
+    base = now.version if now else 0
+    audit.record(actor, "policy_tried", workspace_id=workspace_id, digest=policy.digest(draft), of=found.of, differ=len(found.differs))
+    token = trying.token(workspace_id, draft, base=base, by=actor)
+    return {"tried": found, "shown": found.differs[:SHOWN], "token": token, "base": base}
+
+
+def _versions(actor: Actor) -> Any:
+    return rules.visible(actor, PolicySet, "approvals.view").select_related("saved_by").order_by("-version")
+
+
+def _lines(of: PolicySet | None) -> list[Line]:
+    return lines(list(of.rules.order_by("position"))) if of else []
+
+
+def _history(actor: Actor, workspace_id: UUID) -> list[dict[str, Any]]:
+    found = list(_versions(actor).filter(workspace_id=workspace_id)[:VERSIONS])
+    texts = vault.shown(each.why_id for each in found if each.why_id)
+    return [{"of": each, "why": plain(texts[each.why_id].text) if each.why_id in texts else ""} for each in found]

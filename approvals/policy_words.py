@@ -1,0 +1,49 @@
+"""Rules as people read them. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from access.templatetags.handrail import spell
+from approvals import conditions, trying
+from approvals.models import Policy
+from approvals.policy import Judgement
+from runs.engine.tools import TOOLS
+
+
+@dataclass(frozen=True)
+class Line:
+    """One rule in words."""
+
+    rule: Policy
+    tool: str
+    conditions: tuple[str, ...]
+    needs: str
+    people: int
+    more: tuple[str, ...]
+    expires: str
+
+
+def lines(rules: Sequence[Policy]) -> list[Line]:
+    return [_line(rule) for rule in rules]
+
+
+def tool_name(name: str) -> str:
+    return TOOLS[name].title if name in TOOLS else name or "Any registered tool"
+
+
+def _line(rule: Policy) -> Line:
+    people = rule.quorum if rule.outcome == "reviewers" else 0
+    needs = trying.said(Judgement(rule.outcome, max(people, 1) if rule.outcome == "reviewers" else 0))
+    said = tuple(conditions.said(each) for each in rule.conditions)
+    expires = spell(rule.expires_after.total_seconds()) if rule.outcome != "never" else ""
+    return Line(rule, tool_name(rule.tool), said, needs, people, tuple(_more(rule)), expires)
+
+
+def _more(rule: Policy) -> list[str]:
+    told = {
+        "a plan first": rule.plan_first,
+        f"at most {rule.a_day} a day": rule.a_day is not None,
+        f"at most {rule.a_day_amount} a day": bool(rule.a_day_amount),
+        "its editor may approve": rule.editor_may_approve,
+    }
+    return [words for words, there in told.items() if there]

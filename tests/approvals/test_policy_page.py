@@ -1,0 +1,184 @@
+"""The page of the policies: a draft is tried on what was proposed before, and only what was tried is saved."""
+
+import re
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+
+from access.models import AuditEntry
+from access.rules import person
+from approvals import policy, trying
+from approvals.models import Decision, Policy, PolicySet, ProposedAction
+from tests.approvals.mailing import propose_change, propose_mail, text
+from tests.approvals.test_policy_versions import changing, rule, save
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECRET = "Hutnicza 12, code 4711"
+
+
+@pytest.fixture
+def ada(cast) -> Client:
+    browser = Client()
+    browser.force_login(cast.ada)
+    return browser
+
+
+def form(cast: Any, **changes: Any) -> dict[str, Any]:
+    """The form of the rule of send_mail, as a browser sends it."""
+    old = policy.in_force(cast.workspace.pk, "send_mail")
+    given = {"key": str(old.key), "place": str(old.position), "name": old.name, "tool": "send_mail", "need": "several", "quorum": "2"}
+    given |= {"expires": "3600", "lasts": "3600", "base": str(policy.newest(cast.workspace.pk).version), "do": "try"}
+    empty = {"what": [""], "path": [""], "test": ["is"], "value": [""]}
+    return given | empty | {"why": "After the ZN-4710 review."} | changes
+
+
+def tried(response: HttpResponse) -> str:
+    return re.search(r'name="tried" value="([^"]+)"', response.content.decode())[1]
+
+
+def post(browser: Client, given: dict[str, Any]) -> HttpResponse:
+    return browser.post("/policies/rule", given)
+
+
+def test_a_draft_is_tried_and_says_exactly_what_would_have_differed(cast, ada):
+    mail, change = propose_mail(cast), propose_change(cast)
+    page = post(ada, form(cast))
+    assert page.status_code == 200
+    assert "1 would differ" in text(page) and "1 need more people, 0 need fewer. 1 stay as they were." in text(page)
+    assert "One reviewer becomes → Two reviewers" in text(page)
+    found = trying.tried(cast.workspace.pk, [rule(cast, "reviewers", "send_mail", quorum=2)]).differs
+    assert {(each.id, each.before, each.after) for each in found} == {
+        (mail.action.pk, "One reviewer", "Two reviewers"),
+        (change.action.pk, "One reviewer", "Never"),
+    }
+    assert PolicySet.objects.count() == 2 and not Decision.objects.exists(), "nothing was saved or decided"
+    assert AuditEntry.objects.get(verb="policy_tried").actor_id == str(cast.ada.pk)
+
+
+def test_what_was_tried_is_saved_with_its_reason_and_stands_in_the_history(cast, ada):
+    propose_mail(cast)
+    given = form(cast)
+    token = tried(post(ada, given))
+    assert post(ada, given | {"do": "save", "tried": token}).status_code == 302
+    assert policy.in_force(cast.workspace.pk, "send_mail").quorum == 2
+    page = text(ada.get("/policies"))
+    assert "Version 3 is in force" in page and "After the ZN-4710 review." in page and "Two reviewers" in page
+
+
+def test_what_was_not_tried_as_it_is_now_is_not_saved_and_nothing_typed_is_lost(cast, ada):
+    propose_mail(cast)
+    given = form(cast)
+    token = tried(post(ada, given))
+    for changed in ({}, {"tried": token, "quorum": "3"}, {"tried": token[:-3] + "abc"}, {"tried": token, "need": "automatic"}):
+        page = post(ada, given | {"do": "save"} | changed)
+        assert page.status_code == 409 and "After the ZN-4710 review." in page.content.decode()
+        assert "This draft was not tried yet" in text(page)
+    short = post(ada, given | {"do": "save", "tried": token, "why": ""})
+    assert short.status_code == 422 and "Saving a policy needs a reason" in text(short)
+    other = Client()
+    other.force_login(cast.riley)
+    assert policy.newest(cast.workspace.pk).version == 2
+
+
+def test_a_policy_that_changed_meanwhile_is_not_overwritten(cast, ada):
+    propose_mail(cast)
+    given = form(cast)
+    token = tried(post(ada, given))
+    save(cast, *policy.rules(cast.workspace.pk))
+    page = post(ada, given | {"do": "save", "tried": token})
+    assert page.status_code == 409 and "Version 3 is in force by now; yours was made from version 2." in text(page)
+    assert 'name="base" value="3"' in page.content.decode() and "After the ZN-4710 review." in page.content.decode()
+    again = post(ada, given | {"base": "3"})
+    assert post(ada, given | {"base": "3", "do": "save", "tried": tried(again)}).status_code == 302
+
+
+def test_a_condition_that_is_not_understood_is_said_beside_what_was_typed(cast, ada):
+    propose_mail(cast)
+    page = post(ada, form(cast, what=["argument"], path=["$..to"], test=["is"], value=["x<b>y"]))
+    assert page.status_code == 422 and "Condition 1: write the path as JSONPath" in text(page)
+    assert 'value="x&lt;b&gt;y"' in page.content.decode() and 'value="$..to"' in page.content.decode()
+
+
+def test_a_rule_is_put_in_its_place_and_taken_out(cast, ada):
+    propose_mail(cast)
+    new = form(cast, key="01900000-0000-7000-8000-000000000001", name="No outside mail", need="never", place="1")
+    new |= {"what": ["recipients", "effect"], "path": ["", ""], "test": ["is", "is"], "value": ["outside", "send"]}
+    page = post(ada, new)
+    assert "One reviewer becomes → Never" in text(page)
+    assert post(ada, new | {"do": "save", "tried": tried(page)}).status_code == 302
+    assert [each.name for each in policy.rules(cast.workspace.pk)][0] == "No outside mail"
+    out = new | {"out": "1", "base": "3"}
+    assert post(ada, out | {"do": "save", "tried": tried(post(ada, out))}).status_code == 302
+    assert "No outside mail" not in [each.name for each in policy.rules(cast.workspace.pk)]
+
+
+def test_an_older_version_is_tried_and_saved_again(cast, ada):
+    propose_mail(cast)
+    save(cast, rule(cast, "never", "send_mail"))
+    assert "Version 3 is in force" in text(ada.get("/policies/versions/2"))
+    page = ada.post("/policies/versions/2", {"do": "try", "base": "3"})
+    given = {"do": "save", "base": "3", "why": "It stopped everything.", "tried": tried(page)}
+    assert ada.post("/policies/versions/2", given).status_code == 302
+    assert policy.newest(cast.workspace.pk).digest == PolicySet.objects.get(version=2).digest
+
+
+def test_a_manager_reads_and_only_an_admin_changes(cast, ada):
+    propose_mail(cast)
+    morgan = Client()
+    morgan.force_login(cast.morgan)
+    page = morgan.get("/policies")
+    assert page.status_code == 200 and "Outside e-mail, known customer" in text(page) and "Edit" not in text(page)
+    given = form(cast)
+    assert post(morgan, given).status_code == 403 and post(morgan, given | {"do": "save"}).status_code == 403
+    assert ada.get("/policies/rule", {"key": given["key"]}).status_code == 200
+
+
+def test_a_try_shows_renditions_only(cast, ada):
+    change = propose_change(cast, fields={"street": SECRET})
+    save(cast, rule(cast, "reviewers"), rule(cast, "reviewers", "send_mail"))
+    old = policy.in_force(cast.workspace.pk, "change_record")
+    asks = {"what": ["argument"], "path": ["$.fields.street"], "test": ["contains"], "value": ["hutnicza"]}
+    page = post(ada, form(cast) | {"key": str(old.key), "tool": "change_record", "need": "never"} | asks)
+    assert "One reviewer becomes → Never" in text(page) and str(change.action.pk) in page.content.decode()
+    assert "4711" not in page.content.decode()
+
+
+def test_what_agents_asked_for_is_listed_with_a_way_on(cast, ada):
+    save(cast, rule(cast, "automatic", "send_mail"))
+    changing(cast)
+    page = ada.get("/policies")
+    assert "change_record" in text(page) and "/policies/rule?tool=change_record" in page.content.decode()
+    assert 'value="Change the record"' in ada.get("/policies/rule?tool=change_record").content.decode()
+
+
+def test_a_try_on_a_thousand_actions_takes_few_queries(cast, ada, django_assert_max_num_queries):
+    action = propose_mail(cast).action
+    for field in ("id", "digest"):
+        assert hasattr(action, field)
+    rows = [ProposedAction(**_fields(action), digest=f"{n:064x}") for n in range(999)]
+    ProposedAction.objects.bulk_create(rows)
+    draft = [policy.changed(each, conditions=[{"what": "amount", "test": "more", "value": "1 EUR"}]) for each in _rules(cast)]
+    with django_assert_max_num_queries(8):
+        found = trying.tried(cast.workspace.pk, draft)
+    assert (found.of, len(found.differs), found.more) == (1000, 1000, 1000)
+    with django_assert_max_num_queries(24):
+        page = post(ada, form(cast))
+    assert "The newest 50 of 1000" in text(page)
+
+
+def _fields(action: ProposedAction) -> dict[str, Any]:
+    return {f.attname: getattr(action, f.attname) for f in action._meta.concrete_fields if f.name not in ("id", "digest", "key")}
+
+
+def _rules(cast: Any) -> list[Policy]:
+    return policy.rules(cast.workspace.pk)
+
+
+def test_a_token_of_one_person_is_no_good_for_another(cast):
+    draft = [rule(cast, "never")]
+    word = trying.token(cast.workspace.pk, draft, base=1, by=person(cast.ada.pk))
+    assert trying.was_shown(word, cast.workspace.pk, draft, base=1, by=person(cast.ada.pk))
+    assert not trying.was_shown(word, cast.workspace.pk, draft, base=2, by=person(cast.ada.pk))
+    assert not trying.was_shown(word, cast.workspace.pk, draft, base=1, by=person(cast.otto.pk))
