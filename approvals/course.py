@@ -10,7 +10,7 @@ from uuid import UUID
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
-from approvals import background, decisions, editing, stops, taking_back, threads, warned
+from approvals import background, decisions, delivery, editing, stops, threads, warned
 from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
 from approvals.decisions import No, Yes
@@ -358,52 +358,10 @@ def _taken_back(action: ProposedAction, actor: Actor, around: Background, names:
 
 def _approved(action: ProposedAction, last: Vote | None, done: str) -> Outcome:
     if last is None:
-        return Outcome("approved", "A policy allowed this, without a person.", _delivery(action, done), seq=action.settled_seq)
+        return Outcome("approved", "A policy allowed this, without a person.", delivery.words(action, done), seq=action.settled_seq)
     strong = "You approved exactly this." if last.me else f"{last.name} approved this."
     state = "done" if _grant(action) is None or _approved_state(action, "")[0] in ("approved", "executed", "redeemed") else "waiting"
-    return Outcome(state, strong, _delivery(action, done), seq=last.seq)
-
-
-def _delivery(action: ProposedAction, done: str) -> str:
-    """How far it got, and no further than is known."""
-    grant = _grant(action)
-    if grant is None:
-        return ""
-    if action.executor == "agent" and (words := _outside(grant, done)):
-        return words
-    if grant.outcome == "executed":
-        said = f"A person said that it was {done}."
-        return said if grant.verified_at is None else f"It was {done}, once, and what ran is what was approved."
-    if grant.outcome == "failed" and grant.unknown_at is not None:
-        return f"A person said that it was not {done}. The approval is spent."
-    if grant.outcome == "failed":
-        return f"It was not {done}: the tool refused it. The approval is spent."
-    if grant.outcome == "unknown":
-        return f"Whether it was {done} is not known. An operator must say; it is not repeated."
-    if grant.redeemed_at is not None:
-        return f"It is being {done} now."
-    if grant.voided_at is not None:
-        return f"The run was cancelled before it was {done}. The approval is void."
-    if grant.expires_at <= clock.now():
-        return f"The approval was not used in time: nobody came for it. Nothing was {done}."
-    if taking_back.can_be_recalled(grant):
-        return f"It is not {done} before the time to recall it is over."
-    return f"It is not {done} yet: the run has to reach it."
-
-
-def _outside(grant: Grant, done: str) -> str:
-    """The same of what an agent outside runs: its word, for Handrail cannot see the call. Empty where that makes no difference."""
-    unseen = "Handrail cannot see the call."
-    if grant.outcome == "executed" and grant.unknown_at is None:
-        return f"The agent says that it was {done}. {unseen}"
-    if grant.outcome == "failed" and grant.unknown_at is None:
-        return f"The agent says that it was not {done}. {unseen} The approval is spent."
-    if grant.outcome == "none" and grant.redeemed_at is not None:
-        return f"The agent took it to run it, and has not said yet what became of it. {unseen}"
-    if grant.outcome == "none" and grant.voided_at is None:
-        gone = grant.expires_at <= clock.now()
-        return f"The agent never came for it, so nothing was {done}." if gone else f"It is not {done} yet: the agent has to come for it."
-    return ""
+    return Outcome(state, strong, delivery.words(action, done), seq=last.seq)
 
 
 # the decision bar ------------------------------------------------------------------------------------------------------------------

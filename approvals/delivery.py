@@ -1,4 +1,4 @@
-"""Delivery truth: how far an action came, with the time of each stage, for whoever asks over the API. No further than is known."""
+"""Delivery truth: how far an action came, in words and with the time of each stage. No further than is known."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,6 +9,48 @@ from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
 from artifacts.redaction import plain
 from config import clock
+
+
+def words(action: ProposedAction, done: str) -> str:
+    """How far it got, and no further than is known, in a sentence or two. `done`: sent | run."""
+    grant: Grant | None = getattr(action, "grant", None)
+    if grant is None:
+        return ""
+    if taking_back.can_be_recalled(grant):
+        return f"It is not {done} before the time to recall it is over."
+    if action.executor == "agent" and (words := _outside(grant, done)):
+        return words
+    if grant.outcome == "executed":
+        said = f"A person said that it was {done}."
+        return said if grant.verified_at is None else f"It was {done}, once, and what ran is what was approved."
+    if grant.outcome == "failed" and grant.unknown_at is not None:
+        return f"A person said that it was not {done}. The approval is spent."
+    if grant.outcome == "failed":
+        return f"It was not {done}: the tool refused it. The approval is spent."
+    if grant.outcome == "unknown":
+        return f"Whether it was {done} is not known. An operator must say; it is not repeated."
+    if grant.redeemed_at is not None:
+        return f"It is being {done} now."
+    if grant.voided_at is not None:
+        return f"The run was cancelled before it was {done}. The approval is void."
+    if grant.expires_at <= clock.now():
+        return f"The approval was not used in time: nobody came for it. Nothing was {done}."
+    return f"It is not {done} yet: the run has to reach it."
+
+
+def _outside(grant: Grant, done: str) -> str:
+    """The same of what an agent outside runs: its word, for Handrail cannot see the call. Empty where that makes no difference."""
+    unseen = "Handrail cannot see the call."
+    if grant.outcome == "executed" and grant.unknown_at is None:
+        return f"The agent says that it was {done}. {unseen}"
+    if grant.outcome == "failed" and grant.unknown_at is None:
+        return f"The agent says that it was not {done}. {unseen} The approval is spent."
+    if grant.outcome == "none" and grant.redeemed_at is not None:
+        return f"The agent took it to run it, and has not said yet what became of it. {unseen}"
+    if grant.outcome == "none" and grant.voided_at is None:
+        gone = grant.expires_at <= clock.now()
+        return f"The agent never came for it, so nothing was {done}." if gone else f"It is not {done} yet: the agent has to come for it."
+    return ""
 
 
 def told(action: ProposedAction, made: Sequence[Decision], grant: Grant | None) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from approvals.errors import (
     AlreadyDecided,
     DigestChanged,
     EditRefused,
+    Frozen,
     NothingChanged,
     ReasonNeeded,
     Unreadable,
@@ -97,7 +98,7 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
     except DigestChanged as error:
         return _changed(request, action, digest, typed, error)
     except Refusal as error:
-        kept = typed.mode if not isinstance(error, AlreadyDecided) else "rest"
+        kept = typed.mode if not isinstance(error, AlreadyDecided | Frozen) else "rest"
         return _refused(request, action, Typed(kept, reason, typed.acks, refusal=error), error.status, said=typed)
     return _after(request, decided.action.pk)
 

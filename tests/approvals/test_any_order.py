@@ -6,19 +6,22 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
+from django.db.models import Q
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from access.errors import Refusal
 from access.rules import person
-from approvals import asking, decisions, editing, exact, policy
+from approvals import asking, decisions, editing, exact, freezes, policy, taking_back
 from approvals.models import Decision, Grant, ProposedAction
 from config import clock
 from runs import signals
+from runs.engine import sweep
 from runs.errors import RunEnded
 from runs.models import Event, Run
 from tests.approvals.mailing import propose_mail, sent
+from tests.factories import agent_actor
 from tests.together import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,11 +35,14 @@ class Channel(RuleBasedStateMachine):
 
     cast = None
 
-    @initialize(quorum=st.integers(1, 2))
-    def propose(self, quorum: int) -> None:
+    @initialize(quorum=st.integers(1, 2), delay=st.sampled_from([0, 60]))
+    def propose(self, quorum: int, delay: int) -> None:
         sent.clear()
+        for frozen in freezes.standing():  # of the example before
+            freezes.lift(frozen, by=self._person("otto"), reason="Go on.")
+        rule = {"name": "Outside e-mail", "outcome": "reviewers", "quorum": quorum, "recall_delay": timedelta(seconds=delay)}
         for name in ("send_mail", "change_record"):
-            policy.set_rule(self.cast.workspace.pk, name, name="Outside e-mail", outcome="reviewers", by=None, quorum=quorum)
+            policy.set_rule(self.cast.workspace.pk, name, by=None, **rule)
         self.quorum = quorum
         self.proposed = propose_mail(self.cast)
         self.keys = 0
@@ -84,9 +90,53 @@ class Channel(RuleBasedStateMachine):
         run = Run.objects.get(pk=self.proposed.run.pk)
         self._may_be_refused(lambda: signals.send(run, kind="cancel", key=f"k{self.keys}", by=self._person(who)))
 
+    @rule(who=PEOPLE)
+    def recall(self, who: str) -> None:
+        self._may_be_refused(lambda: taking_back.recall(self.newest, by=self._person(who), reason="Not after all."))
+
+    @rule(old=st.booleans())
+    def withdraw(self, old: bool) -> None:
+        action = self.any if old else self.newest
+        self._may_be_refused(lambda: taking_back.withdraw(action, by=agent_actor(self.cast.agent), reason="No longer wanted."))
+
+    @rule(what=st.sampled_from(["agent", "tool", "workspace"]), who=st.sampled_from(["ada", "otto"]))
+    def freeze(self, what: str, who: str) -> None:
+        target = {"agent": {"agent_id": self.cast.agent.pk}, "tool": {"tool": "send_mail"}}.get(what, {})
+        freezes.freeze(self.cast.workspace.pk, what=what, by=self._person(who), reason="Stop.", **target)
+
+    @rule()
+    def lift(self) -> None:
+        for frozen in freezes.standing()[:1]:
+            freezes.lift(frozen, by=self._person("otto"), reason="Go on.")
+
+    @rule()
+    def let_the_time_to_recall_pass(self) -> None:
+        past = clock.now() - timedelta(seconds=1)
+        Grant.objects.filter(action__run=self.proposed.run, held_until__gt=past).update(held_until=past)
+        Run.objects.filter(pk=self.proposed.run.pk, state="waiting", waiting__on="timer").update(wake_at=past)
+        sweep.sweep()
+
+    @rule(who=PEOPLE, freezing=st.booleans())
+    def stop_at_once(self, who: str, freezing: bool) -> None:
+        """Whatever stops it, while a worker is just about to run it."""
+        stop = self.freeze_all if freezing else lambda: taking_back.recall(self.newest, by=self._person(who), reason="Not after all.")
+        for outcome in together([stop, self.proposed.walk]):
+            assert not isinstance(outcome, Exception) or isinstance(outcome, Refusal), outcome
+
+    def freeze_all(self) -> None:
+        freezes.freeze(self.cast.workspace.pk, what="workspace", by=self._person("ada"), reason="Stop.")
+
     @rule()
     def walk(self) -> None:
         self.proposed.walk()
+
+    @invariant()
+    def nothing_is_granted_or_redeemed_while_frozen(self) -> None:
+        if not hasattr(self, "proposed"):
+            return
+        for frozen in freezes.standing():
+            late = Q(granted_at__gt=frozen.since) | Q(redeemed_at__gt=frozen.since)
+            assert not Grant.objects.filter(late, action__run=self.proposed.run).exists(), "let through while frozen"
 
     @invariant()
     def it_runs_at_most_once_and_only_as_what_was_approved(self) -> None:
@@ -95,6 +145,7 @@ class Channel(RuleBasedStateMachine):
         assert len(sent) <= 1, "it was sent twice"
         for message in sent:
             grant = Grant.objects.select_related("action").get(pk=message["key"])
+            assert grant.voided_at is None and (grant.held_until is None or grant.held_until <= grant.redeemed_at)
             votes = Decision.objects.filter(action=grant.action, digest=grant.digest, verdict="approved")
             people = {vote.reviewer_id for vote in votes}
             assert len(people) >= self.quorum and grant.action.editor_id not in people
@@ -108,7 +159,7 @@ class Channel(RuleBasedStateMachine):
         states = dict(ProposedAction.objects.filter(run=self.proposed.run).values_list("pk", "state"))
         assert Counter(states.values())["waiting"] <= 1
         for pk, before in getattr(self, "settled", {}).items():
-            assert states[pk] == before or (before, states[pk]) == ("approved", "withdrawn"), "a settled action moved"
+            assert states[pk] == before or (before == "approved" and states[pk] in ("withdrawn", "recalled")), "a settled action moved"
         self.settled = {pk: state for pk, state in states.items() if state != "waiting"}
 
     @invariant()
