@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.urls import reverse
@@ -44,7 +44,7 @@ def subject(items: Sequence[Item]) -> str:
 
 def example(zone: str) -> Item:
     """What the settings page shows, and what a test says."""
-    until = when(clock.now(), zone)
+    until = when(clock.now() + timedelta(minutes=45), zone)
     return Item(
         "waits", "Send the reply waits for you", f"Run RN-7Q4K. Until {until}. Medium risk. Sends data out.", address("approvals:inbox")
     )
