@@ -43,11 +43,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _belongs_to(database: str, item: pytest.Item) -> bool:
-    """SQLite, which is the default, has every test. PostgreSQL has those that use a database; the others would only do the same again."""
+    """SQLite, which is the default, has every test. PostgreSQL has those that use a database in a way that no other test does there; the
+    others would only do the same again."""
     if database == "sqlite":
         return item.get_closest_marker("postgres_only") is None
     uses = any(map(item.get_closest_marker, ("django_db", "acceptance", "both_databases"))) or DATABASE_FIXTURES & set(item.fixturenames)
-    return bool(uses) and item.get_closest_marker("sqlite_only") is None
+    return bool(uses) and not any(map(item.get_closest_marker, ("sqlite_only", "any_database")))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

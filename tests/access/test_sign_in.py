@@ -7,7 +7,7 @@ from access import demo
 from access.models import Agent, AuditEntry, Membership, Role, User, Workspace
 from access.rules import ROLES
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 PASSWORD = "a long enough sentence"
 
 

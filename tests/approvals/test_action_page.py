@@ -12,7 +12,7 @@ from approvals.course import course
 from artifacts import vault
 from tests.approvals.mailing import CSV, propose_change, propose_mail
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 CARD_NUMBER = "4111 1111 1111 1111"
 HOSTILE = {
     "html": "<script>alert(1)</script><img src=x onerror=alert(1)>",

@@ -11,7 +11,7 @@ from tests.approvals.mailing import Proposed, propose_mail
 from tests.approvals.test_looking import card, propose
 from tests.factories import behind_its_back
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 
 def damage(payload: Payload) -> None:

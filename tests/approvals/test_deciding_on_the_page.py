@@ -11,7 +11,7 @@ from approvals.models import Decision, ProposedAction
 from config import clock
 from tests.approvals.mailing import propose_mail, rules, sent, text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 HTMX = {"HX-Request": "true", "HX-Target": "panel"}
 
 

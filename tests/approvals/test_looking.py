@@ -20,7 +20,7 @@ from runs.engine.workflow import Channel, workflow
 from runs.models import Event
 from tests.approvals.mailing import Proposed
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 paid: list[str] = []
 looks: list[Mapping[str, Any]] = []
 

@@ -16,7 +16,7 @@ from runs.models import Event
 from tests.approvals.mailing import propose_mail, sent, text
 from tests.approvals.test_freezing import WHY, approve, frozen
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 HTMX = {"HX-Request": "true", "HX-Target": "panel"}
 RECALLED = {"reason": "The amount is wrong."}
 

@@ -123,15 +123,12 @@ def test_otto_finds_it_looks_himself_and_says_that_it_happened(page: Page, new_c
     lost.run.verify()
 
 
-def test_on_a_phone_otto_finds_it_in_the_inbox_too(new_context: Context, lost: Lost) -> None:
+def test_on_a_phone_otto_finds_it_in_the_inbox_too_and_its_page_is_for_everybody(new_context: Context, lost: Lost) -> None:
     page = sign_in(new_context(viewport=PHONE).new_page(), lost.server, "Otto")
     page.goto(f"{lost.server.base_url}/inbox")
     page.locator(f"a[href='{lost.path}']").click()
     expect(page.get_by_role("button", name="Record this")).to_be_visible()
-
-
-def test_its_page_is_for_everybody_wide_and_narrow_light_and_dark(new_context: Context, lost: Lost) -> None:
-    page = open_live(new_context().new_page(), lost)
+    page.locator("html[data-live=open]").wait_for()
     wrong = {}
     for width, theme in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})
