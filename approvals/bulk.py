@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from access import rules
 from access.errors import BadInput, Refusal
 from access.rules import Actor
-from approvals import alike, decisions, exact, forms, gate, inbox, looks, money, presenting, warned
+from approvals import alike, decisions, exact, forms, gate, inbox, looks, presenting, warned
 from approvals.alike import Facts
 from approvals.canonical import CanonicalAction
 from approvals.cards import payment
@@ -225,11 +225,8 @@ def _outside(what: CanonicalAction, inside: Iterable[str]) -> tuple[str, ...]:
 
 
 def _money(what: CanonicalAction) -> dict[str, Any]:
-    given = next((what.arguments[name] for name in payment.AMOUNT if name in what.arguments), None)
-    amount, currency = money.read(given), str(payment.currency_of(what))
-    return (
-        {"money": (amount, currency), "money_words": money.spell(amount, currency)} if amount is not None else {"money_words": str(given)}
-    )
+    amount, words = payment.amount_of(what)
+    return {"money": (amount, str(payment.currency_of(what))) if amount is not None else None, "money_words": words}
 
 
 def _different(what: CanonicalAction, common: Mapping[str, Any]) -> Iterable[Said]:

@@ -18,10 +18,10 @@ from access.errors import Refusal
 from approvals import bulk, decisions, looks, presenting
 from approvals.bulk import Batch, Item
 from approvals.course import tool_title
+from approvals.figures import number
 from approvals.forms import BatchForm
 from approvals.models import ProposedAction
 
-NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 MOST_OUT = 60
 
 
@@ -65,7 +65,7 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
         return _page(request, like, refusal=refusal, reason=reason)
     done = [result for result in results if result.decision is not None]
     context = {"like": like, "results": results, "done": done, "left": len(results) - len(done), "verdict": verdict, "reason": reason}
-    context |= {"head": f"{_number(len(done))} {verdict}", "tool_title": tool_title(like), "room": "inbox"}
+    context |= {"head": f"{number(len(done))} {verdict}", "tool_title": tool_title(like), "room": "inbox"}
     return render(request, "approvals/alike_done.html", context)
 
 
@@ -96,7 +96,7 @@ def _page(
         "out": out,
         "mode": do if do in ("approve", "reject") and ready else "rest",
         "ready": ready,
-        "head": f"{_number(len(found.items))} alike",
+        "head": f"{number(len(found.items))} alike",
         "tool_title": tool_title(like),
         "refusal": refusal,
         "error": error,
@@ -136,7 +136,3 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def _number(count: int) -> str:
-    return NUMBERS[count] if count < len(NUMBERS) else str(count)

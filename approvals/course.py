@@ -14,6 +14,7 @@ from approvals import background, decisions, delivery, editing, stops, threads, 
 from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
 from approvals.decisions import No, Yes
+from approvals.figures import listed, number, ordinal
 from approvals.inbox import ERASED
 from approvals.models import Decision, Grant, ProposedAction
 from approvals.notifications import standing
@@ -255,7 +256,7 @@ def _who(action: ProposedAction, people: Sequence[User]) -> str:
     if not people:
         return "Nobody here may decide on this."
     if needs > 1:
-        return f"{_number(needs)} of {count} reviewers."
+        return f"{number(needs)} of {count} reviewers."
     return "One reviewer." if count == 1 else f"One of {count} reviewers."
 
 
@@ -267,23 +268,13 @@ def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may:
     elif actor.id in voted:
         yield "You have."
     else:
-        yield "You can." if not others else f"You can, and so can {_listed(others)}."
+        yield "You can." if not others else f"You can, and so can {listed(others)}."
     if others and (isinstance(may, No) or actor.id in voted):
-        yield f"{_listed(others)} can."
+        yield f"{listed(others)} can."
     if str(action.run.owner_id) != actor.id:
         yield f"{action.run.owner.name} owns the run, and so can’t."
     if action.state == "waiting":
         yield from standing.sentences(action, people, actor)
-
-
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    if len(names) > most:
-        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} others"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _number(count: int) -> str:
-    return {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five"}.get(count, str(count))
 
 
 # what happens next, what happened -------------------------------------------------------------------------------------------------
@@ -377,9 +368,9 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
     verb = "send" if action.effect == "send" else "run"
     title = tool_title(action)
     if not last:
-        lead, what = f"Your approval is the {_ordinal(given + 1)} of {needs}.", "Nothing runs before the last one."
+        lead, what = f"Your approval is the {ordinal(given + 1)} of {needs}.", "Nothing runs before the last one."
     elif needs > 1:
-        lead, what = f"Your approval is the {_ordinal(given + 1)}.", f"It is {'sent' if verb == 'send' else 'run'} as soon as you approve."
+        lead, what = f"Your approval is the {ordinal(given + 1)}.", f"It is {'sent' if verb == 'send' else 'run'} as soon as you approve."
     else:
         lead, what = "You approve", f"this one {UNITS[action.card]}" if action.card in UNITS else f"this one call of “{title}”"
     people = sum_of((around.recipients, "recipient"))
@@ -392,18 +383,14 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
         what=what,
         facts=facts if last and needs == 1 else "",
         ask="Approve",
-        ask_after=f"and {aim}?" if last else f"as the {_ordinal(given + 1)} of {needs}?",
-        approve="Approve exactly this" if needs == 1 else f"Approve as {_ordinal(given + 1)}",
-        confirm=f"Approve and {verb}" if last else f"Approve as {_ordinal(given + 1)}",
+        ask_after=f"and {aim}?" if last else f"as the {ordinal(given + 1)} of {needs}?",
+        approve="Approve exactly this" if needs == 1 else f"Approve as {ordinal(given + 1)}",
+        confirm=f"Approve and {verb}" if last else f"Approve as {ordinal(given + 1)}",
         locked=tuple(warn for warn in warns if warn.severity == "lock"),
         acks=tuple({warn.code: warn for warn in warns if warn.ack}.values()),
         typed=typed,
         editable=editing.may_edit(action),
     )
-
-
-def _ordinal(count: int) -> str:
-    return {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth"}.get(count, f"{count}th")
 
 
 def tool_title(action: ProposedAction) -> str:

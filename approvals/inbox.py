@@ -18,7 +18,7 @@ from runs.engine.tools import TOOLS
 
 PAGE = 50
 MOST = 500  # rows that are drawn at once, for who asked for more and more
-COUNTED = 1000  # beyond this many only “1,000+” is known: what a reader can do about them is the same, and counting takes time
+COUNTED = 500  # beyond this many only “500+” is known: what a reader can do about them is the same, and counting takes time
 GONE = 8
 GONE_FOR = timedelta(hours=24)
 CHANGED_FOR = timedelta(minutes=30)

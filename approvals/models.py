@@ -258,6 +258,7 @@ class Grant(models.Model):
             # what an agent outside redeemed and should have reported by now
             models.Index(fields=["report_by"], name="grant_unreported", condition=Q(report_by__isnull=False, outcome="none")),
             models.Index(fields=["unknown_at"], name="grant_unknown", condition=Q(outcome="unknown")),  # what a person must say
+            models.Index(fields=["outcome", "-executed_at"], name="grant_done"),  # what was done last: to whom was written before
         ]
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from access.rules import Actor
 from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, stops, surroundings, unknown, warned
 from approvals.background import Background, Leg
 from approvals.canonical import CanonicalAction
-from approvals.cards import Card
+from approvals.cards import Card, payment
 from approvals.changes import Changes
 from approvals.course import Course, Typed, course, tool_title
 from approvals.decisions import Yes
@@ -98,6 +98,7 @@ def panel(
     what, broken = _what(action, full)
     if broken and drawn_course.bar:
         drawn_course = replace(drawn_course, bar=replace(drawn_course.bar, broken=broken))
+    drawn_course = _with_amount(drawn_course, what)
     return Panel(
         course=drawn_course,
         card=_card(action, what, full) if what else None,
@@ -116,6 +117,24 @@ def panel(
         editing=editing,
         edited_by_me=action.editor_id is not None and action.editor_id == actor.user_id,
     )
+
+
+def bar(action: ProposedAction, actor: Actor, typed: Typed) -> Course:
+    """The course for the bar alone, which names the amount that would move."""
+    drawn = course(action, actor, typed=typed)
+    armed = drawn.bar is not None and drawn.bar.mode == "armed" and action.card == "payment"
+    return _with_amount(drawn, _what(action, full=True)[0]) if armed else drawn
+
+
+def _with_amount(drawn: Course, what: CanonicalAction | None) -> Course:
+    """Who is about to let money go reads how much beside the button."""
+    armed = drawn.bar is not None and drawn.bar.mode == "armed" and drawn.missing <= 1
+    words = payment.amount_of(what)[1] if armed and what and drawn.action.card == "payment" else ""
+    if not words or drawn.bar is None:
+        return drawn
+    let = "let the agent " if drawn.action.executor == "agent" else ""
+    told = replace(drawn.bar, confirm=f"Approve and {let}pay out {words}", ask_after=f"and {let}pay out {words}, once?")
+    return replace(drawn, bar=told)
 
 
 def _edited_from(action: ProposedAction) -> ProposedAction | None:

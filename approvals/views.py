@@ -224,7 +224,7 @@ def _page(
 
 
 def _bar(request: HttpRequest, action: ProposedAction, typed: Typed) -> HttpResponse:
-    drawn = course(action, request.actor, typed=typed)
+    drawn = presenting.bar(action, request.actor, typed)
     rows = _rows(request, action.pk)
     context = {"course": drawn, "next_row": rows.after(action.pk), "queue": rows, "typed": typed, "over": True}
     return render(request, "approvals/_decide.html", context, status=422 if typed.error else 200)

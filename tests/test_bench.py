@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from bench import append, decision, house, read, viewers
+from bench import append, decision, house, inbox, read, viewers
 from bench.house import House, Row, Table
 
 pytestmark = pytest.mark.timeout(300)  # the fixture measures all, and its processes share the machine with other tests
-FIGURES = (append, read, viewers, decision)
-TINY = "--database sqlite --seconds 0.05 --sizes 1 3 --connections 2 --events 20 --viewers 3 --rate 20"
+FIGURES = (append, read, viewers, decision, inbox)
+TINY = "--database sqlite --seconds 0.05 --sizes 1 3 --connections 2 --events 20 --viewers 3 --rate 20 --few 5 --waiting 60"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,13 @@ def test_a_decision_stands_beside_an_empty_task(measured):
     assert ["an empty Celery task" in row.beside for row in measured["bench.decision"]] == [True]
 
 
+def test_an_inbox_with_many_in_it_stands_beside_one_with_few_and_asks_as_often(measured):
+    rows = measured["bench.inbox"]
+    assert ["times the time with 5" in row.beside for row in rows] == [False, False, True, True]
+    assert rows[0].found["queries"] == rows[2].found["queries"] and int(rows[2].found["queries"]) <= 8
+
+
 def test_each_row_says_where_it_was_measured(measured):
     rows = [line for line in measured["printed"].splitlines() if line.startswith("| ") and "---" not in line and "database" not in line]
-    assert len(rows) == 9
+    assert len(rows) == 13
     assert all("SQLite" in row and "Daphne" in row for row in rows)

@@ -51,6 +51,13 @@ def account_of(action: CanonicalAction) -> str:
     return next((str(action.arguments[each]) for each in ACCOUNT if action.arguments.get(each)), "")
 
 
+def amount_of(action: CanonicalAction) -> tuple[Decimal | None, str]:
+    """The sum that it moves, None if that can't be read for certain, and how it is written. Empty if it names none."""
+    value = next((action.arguments[each] for each in AMOUNT if each in action.arguments), None)
+    amount, currency = money.read(value), currency_of(action)
+    return amount, money.spell(amount, currency) if amount is not None else "" if value is None else f"{value} {currency}".strip()
+
+
 def _amount(setting: Setting, name: str, value: Any, currency: Any) -> Amount:
     path, number = pointer("arguments", name), money.read(value)
     # what is not surely a number stands as it was written

@@ -80,7 +80,7 @@ def plain(rendition: str) -> str:
 
 @register.filter
 def counted(number: int) -> str:
-    """How many wait, grouped: 1,000+ where no more were counted."""
+    """How many wait, grouped: 500+ where no more were counted."""
     return f"{inbox.COUNTED:,}+" if number > inbox.COUNTED else f"{number + 0:,}"  # a lazy number has no format of its own
 
 

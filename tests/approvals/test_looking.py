@@ -102,6 +102,14 @@ def test_what_was_looked_up_is_on_the_card_and_no_part_of_the_digest(cast, clien
     assert "€1,284.00" in page and "Looked up by Handrail at" in page and "Not part of what you sign." in page
 
 
+def test_who_is_about_to_approve_a_payment_reads_how_much_goes(cast, client):
+    proposed = propose(cast)
+    client.force_login(cast.riley)
+    for headers in ({}, {"HX-Request": "true", "HX-Target": f"decide-{proposed.action.pk}"}):
+        page = client.get(proposed.url() + "?do=approve", headers=headers).content.decode()
+        assert "Approve and pay out €1,284.00 <kbd>" in page and "and pay out €1,284.00, once?" in page
+
+
 def test_what_was_looked_up_is_in_the_log_and_redacted_for_who_may_not_decide(cast):
     proposed = propose(cast)
     event = Event.objects.get(run=proposed.run, seq=proposed.action.proposed_seq)
