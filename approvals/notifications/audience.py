@@ -36,7 +36,8 @@ def _deciders(notice: Notice) -> list[User]:
     decided = set(Decision.objects.filter(action=action, round=action.round).values_list("reviewer_id", flat=True))
     may = [user for user in decisions.who_may(action) if user.pk not in decided]
     if notice.to_id:
-        return [user for user in may if user.pk == notice.to_id]
+        asked = _present(action.workspace_id, may) if notice.kind == "escalated" else may
+        return [user for user in asked if user.pk == notice.to_id]
     claimed = action.claimed_by_id if action.claimed_until and action.claimed_until > clock.now() else None
     if notice.kind == "soon" and any(user.pk == claimed for user in may):
         return [user for user in may if user.pk == claimed]
@@ -45,8 +46,7 @@ def _deciders(notice: Notice) -> list[User]:
 
 def _present(workspace_id: UUID, people: list[User]) -> list[User]:
     """Without those who are away and for whom one of the others decides."""
-    here = {user.pk for user in people}
-    away = {each.giver_id for each in delegation.in_force(workspace_id) if each.to_id in here}
+    away = delegation.stand_ins(workspace_id, people)
     return [user for user in people if user.pk not in away]
 
 

@@ -126,7 +126,7 @@ def _escalate(run: Held, action: ProposedAction, step: EscalationStep) -> bool:
     if step.to_id not in may:
         return False
     seq = run.append(ActionEscalated(action=action.pk, to=step.to_id), actor=log.ENGINE, caused_by=action.proposed_seq)
-    away = next((each for each in delegation.in_force(action.workspace_id) if each.giver_id == step.to_id and each.to_id in may), None)
+    away = delegation.stand_ins(action.workspace_id, may.values()).get(step.to_id)
     if away is not None:  # as they said before they went
         giver = Actor("human", str(step.to_id), step.to.name)
         run.append(ActionDelegated(action=action.pk, to=away.to_id), actor=giver, caused_by=seq)

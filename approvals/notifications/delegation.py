@@ -72,6 +72,13 @@ def in_force(workspace_id: UUID) -> list[Delegation]:
     return [each for each in rows if {each.giver_id, each.to_id} <= allowed]
 
 
+def stand_ins(workspace_id: UUID, people: Iterable[User]) -> dict[UUID, Delegation]:
+    """Who is away of these people, and who of them is there and decides in their stead. What is delegated can't be passed on."""
+    here, rows = {user.pk for user in people}, in_force(workspace_id)
+    away = {each.giver_id for each in rows}
+    return {each.giver_id: each for each in rows if each.to_id in here - away}
+
+
 def of(actor: Actor) -> list[Delegation]:
     """What this person has given that is not over, soonest first."""
     rows = rules.visible(actor, Delegation, "approvals.decide").filter(giver_id=actor.user_id, ended_at=None, ends_at__gt=clock.now())

@@ -8,7 +8,7 @@ import orjson
 
 from approvals.models import ProposedAction
 from approvals.notifications.models import Delegation, Notice
-from runs.log import Held
+from runs.log import ENGINE, Held
 from runs.models import Event
 
 ENDED = ("run.succeeded", "run.failed", "run.cancelled")
@@ -17,8 +17,9 @@ TOLD = frozenset({"action.proposed", "action.escalated", "action.delegated", "ac
 
 def listen(run: Held) -> None:
     """Write a notice for each event that asks something of somebody. Last in the order of locks; a run's other events cost nothing."""
-    told = [(seq, type_, orjson.loads(body)["data"]) for seq, type_, body in run.appended() if type_ in TOLD]
-    notices = [notice for seq, type_, data in told for notice in _notices(run, seq, type_, data)]
+    told = [(seq, type_, orjson.loads(body)) for seq, type_, body in run.appended() if type_ in TOLD]
+    ours = [each for each in told if each[1] != "block.raised" or each[2]["actor"]["kind"] == ENGINE.kind]  # an agent's blocks alarm nobody
+    notices = [notice for seq, type_, body in ours for notice in _notices(run, seq, type_, body["data"])]
     if notices:
         Notice.objects.bulk_create(notices, ignore_conflicts=True)
 

@@ -36,6 +36,7 @@ from config import clock
 from runs import log
 
 OVERLAP = timedelta(hours=24)
+SECOND_PRESS = timedelta(minutes=10)
 SECONDS, ANSWER_MAX = 10.0, 64 * 1024  # for all of it; bytes that are read of an answer
 PREFIX = "whsec_"
 # each holds an IPv4 address inside, which may be any
@@ -70,7 +71,11 @@ def rotate(*, by: Actor) -> str:
             return ""
         secret = _new_secret()
         kept = vault.keep(hook.workspace_id, secret, label="secret")
-        values = {"secret": kept, "old_secret_id": hook.secret_id, "old_until": clock.now() + OVERLAP, "made_at": clock.now()}
+        now = clock.now()
+        values = {"secret": kept, "made_at": now}
+        # a second press takes the place of the first: what signs out there is the one before both
+        if hook.old_secret_id is None or hook.made_at < now - SECOND_PRESS:
+            values |= {"old_secret_id": hook.secret_id, "old_until": now + OVERLAP}
         Webhook.objects.filter(pk=hook.pk).update(**values)
         audit.record(by, "webhook_secret_rotated", workspace_id=hook.workspace_id)
     return secret

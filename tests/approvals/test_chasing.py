@@ -169,6 +169,15 @@ def test_a_delegate_is_told_instead_and_the_card_says_for_whom(cast, proposed, t
     assert sorted(verbs) == ["delegated", "delegation_ended"]
 
 
+def test_two_who_name_each_other_are_both_told(cast, proposed, time_, mailbox):
+    away(cast, cast.riley, cast.sam)
+    away(cast, cast.sam, cast.riley)
+    tick()
+    time_.on(seconds=6)
+    tick()
+    assert len(mailbox.mails) == 2
+
+
 def test_a_delegate_is_one_person_where_two_are_needed(cast, time_):
     rules(cast.workspace.pk, quorum=2)
     proposed = propose_mail(cast)
