@@ -37,7 +37,7 @@ ROUTES: Mapping[str, str] = {
     "step": "the engine's own steps; use tool.started and tool.ended",
     "action": "POST /api/v1/runs/{id}/actions, and for people POST /api/v1/actions/{id}/decisions",
     "signal": "POST /api/v1/runs/{id}/signals",
-    "question": "POST /api/v1/runs/{id}/actions with a question",
+    "question": "POST /api/v1/actions/{id}/answers",
     "effect": "POST /api/v1/actions/{id}/outcome",
     "budget": "nobody: budgets are counted by Handrail",
     "deadletter": "nobody: dead letters are kept by Handrail",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx
 import pytest
 
 from tests.acceptance.triage import PATIENCE, Person
@@ -79,6 +80,14 @@ def test_of_two_calls_at_once_the_approved_one_is_run_and_the_other_comes_back_w
     grant = house.grant(actions["issue_voucher"])
     assert (call["tool"], UUID(call["key"]), grant["outcome"]) == ("issue_voucher", UUID(str(grant["id"])), "executed")
     assert call["arguments"]["amount"] == "40.00"
+    ref = said().split(":")[0]
+    assert f"{ref}: whole" in house.stack.manage("verify", ref)
+    answers = httpx.get(
+        f"{house.stack.base_url}/api/v1/runs/{UUID(str(actions['issue_voucher']['run_id']))}/evidence",
+        headers={"Authorization": f"Bearer {house.key}"},
+        trust_env=False,
+    ).json()["answers"]
+    assert {one["answer"] for one in answers} == {"pass", "not_asked"}, answers
 
 
 def test_an_agent_killed_after_it_redeemed_leaves_an_unknown_outcome_that_a_person_resolves(house: House) -> None:

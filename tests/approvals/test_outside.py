@@ -313,6 +313,20 @@ def test_what_can_still_be_recalled_is_not_redeemed_and_a_recall_reaches_the_age
     assert kind(agent.redeem(action)) == (409, "nothing-granted")
 
 
+def test_what_an_agent_asks_takes_few_queries_however_much_there_is(agent, django_assert_max_num_queries):
+    first = agent.approved()
+    for n in range(6):
+        agent.approved(key=f"more-{n}", arguments=VOUCHER | {"amount": f"{n + 1}.00"})
+    with django_assert_max_num_queries(46):
+        assert agent.propose(key="last", arguments=VOUCHER | {"amount": "9.00"}).status_code == 201
+    with django_assert_max_num_queries(5):
+        outside.for_agent(first)
+    with django_assert_max_num_queries(24):
+        assert agent.redeem(first).status_code == 201
+    with django_assert_max_num_queries(24):
+        assert agent.report(first).status_code == 201
+
+
 # silence, expiry, cancel -----------------------------------------------------------------------------------------------------------------
 
 
