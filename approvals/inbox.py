@@ -20,6 +20,7 @@ PAGE = 50
 MOST = 500  # rows that are drawn at once, for who asked for more and more
 COUNTED = 500  # beyond this many only “500+” is known: what a reader can do about them is the same, and counting takes time
 GONE = 8
+ALIKE = 3  # lines that say what may be decided together
 GONE_FOR = timedelta(hours=24)
 CHANGED_FOR = timedelta(minutes=30)
 ERASED = "Erased"
@@ -144,7 +145,8 @@ class Queue:
         for row in self.rows if self.decides and self.wanted.view in ("", "mine") else ():
             if row.kind and row.gone is None:
                 kinds.setdefault(row.kind, []).append(row)
-        return [Alike(rows[0].id, len(rows), rows[0].tool) for rows in kinds.values() if len(rows) > 1]
+        found = [Alike(rows[0].id, len(rows), rows[0].tool) for rows in kinds.values() if len(rows) > 1]
+        return sorted(found, key=lambda alike: -alike.count)[:ALIKE]
 
 
 def queue(

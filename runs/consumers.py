@@ -8,6 +8,7 @@ if nobody is signed in any more).
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any, ClassVar
@@ -166,8 +167,9 @@ class RunPage(_Socket):
         shown = ""
         try:
             while await news.wait():
+                heard = time.monotonic()
                 news.clear()
-                html = await self._bar(shown)
+                html = await self._bar(shown, heard)
                 if html != shown:
                     shown = html
                     await self.send(html)
@@ -176,10 +178,10 @@ class RunPage(_Socket):
             for task in hearing:
                 task.cancel()
 
-    async def _bar(self, shown: str) -> str:
+    async def _bar(self, shown: str, heard: float) -> str:
         """The bar as it is now; as it was if it could not be read, so that it is read again when something moves."""
         try:
-            return await in_thread(bar.drawn)(self.actor)
+            return await in_thread(bar.drawn)(self.actor, heard)
         except Exception:  # one look that fails must not end the looking
             log.exception("the bar could not be read")
             return shown

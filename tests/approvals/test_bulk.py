@@ -46,7 +46,7 @@ def decide(client: Client, like: Proposed, *those: Proposed, **more: str):
 
 
 def test_three_alike_are_opened_and_approved_each_with_a_decision_and_a_grant_of_its_own(riley, three):
-    assert "3 × “Change the record” may be decided together" in text(riley.get("/inbox"))
+    assert "3 alike: Change the record" in text(riley.get("/inbox"))
     page = text(riley.get(address(three[0])))
     assert "Three alike" in page and "0 of 3 opened" in page and "3 not opened." in page and "Record ACC-2" in page
     see(riley, three[0], *three)

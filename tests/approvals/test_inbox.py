@@ -1,6 +1,7 @@
 """The queue: highest risk, then least time; only what a person may decide; a page at a time; few queries."""
 
 import re
+import time
 from datetime import timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from approvals.models import Policy, ProposedAction
 from approvals.templatetags.approving import counted
 from approvals.wanted import VIEWS, Wanted
 from config import clock
+from runs import bar
 from runs.models import Run
 from tests.approvals.mailing import propose_change, propose_mail
 
@@ -247,3 +249,20 @@ def test_a_push_says_what_is_next_by_the_queue_that_it_draws(cast, riley):
     assert f'data-next="row-{again.queue.after(done.action.pk).id}"' in again.html
     page = riley.get(done.url(), headers={"HX-Request": "true", "HX-Target": "panel"}).content.decode()
     assert re.search(r'data-next="([^"]+)"', page)
+
+
+# the top bar of other pages -----------------------------------------------------------------------------------------------------------
+
+
+def test_all_that_a_person_has_open_counts_once_for_the_same_news(cast):
+    propose_mail(cast)
+    riley, sam = person(cast.riley.pk), person(cast.sam.pk)
+    with CaptureQueriesContext(connection) as alone:
+        bar.drawn(riley)
+    heard = time.monotonic()
+    with CaptureQueriesContext(connection) as queries:
+        told = {bar.drawn(riley, heard) for _ in range(5)}
+    assert len(queries) == len(alone) and len(told) == 1 and ">1<" in told.pop()
+    propose_mail(cast)
+    assert ">1<" in bar.drawn(riley, heard), "what was drawn after the news will do"
+    assert ">2<" in bar.drawn(riley, time.monotonic()) and ">2<" in bar.drawn(sam, heard)
