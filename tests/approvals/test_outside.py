@@ -183,6 +183,13 @@ def test_a_question_reaches_the_agent_in_full_and_is_answered_once(agent):
     assert len(agent.log("question.answered")) == 1
 
 
+def test_what_the_agent_withdraws_is_decided_by_nobody(agent):
+    action = agent.put_up()
+    assert agent.post(f"actions/{action.pk}/withdrawal", {"reason": "The parcel came."}).status_code == 201
+    assert agent.told(action)["state"] == "withdrawn"
+    assert kind(agent.redeem(action)) == (409, "nothing-granted")
+
+
 def test_attachments_are_artifacts_of_the_run_and_told_by_their_sum(agent):
     kept = agent.client.post(
         f"/api/v1/runs/{agent.run.pk}/artifacts?name=proof.txt", "late", content_type="text/plain", headers={"Idempotency-Key": "f"}
