@@ -125,7 +125,7 @@ def _history(actor: Actor) -> Iterable[Told]:
     for message_id, kind, _ in counted:
         kinds.setdefault(message_id, []).append(WORDS[kind][0])
     for each in sent:
-        waits = "Tried again" if each.attempts else "On its way"
+        waits = "To be tried again" if each.trouble else "On its way"
         state, word = STATES.get(each.state, ("waiting", waits))
         words = ["A test"] if each.test else sorted(kinds.get(each.pk, []))
         more = f" and {len(words) - 1} more" if len(words) > 1 else ""

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from django.test import Client
@@ -14,7 +14,7 @@ from access import keys
 from access.models import AuditEntry, Membership
 from access.rules import SYSTEM, person
 from approvals import asking, decisions
-from approvals.models import Grant
+from approvals.models import Grant, ProposedAction
 from approvals.notifications import preferences, quiet, sending, spreading, webhooks
 from approvals.notifications.models import Delivery, Message, Notice
 from approvals.notifications.preferences import Wishes
@@ -113,21 +113,21 @@ def test_several_at_once_become_one_message(cast, time_, mailbox):
     assert mail.get_body(("plain",)).get_content().count("/actions/") == 3
 
 
-def test_quiet_hours_hold_and_then_group(cast, time_, mailbox, monkeypatch):
+def test_quiet_hours_hold_and_then_group(cast, time_, mailbox):
     now = datetime.now(UTC)
-    wishes = Wishes(quiet=Quiet(time(now.hour), time((now.hour + 9) % 24)), lets_through=True)
-    preferences.keep(person(cast.sam.pk), wishes)
-    first, second = propose_mail(cast, title="One"), propose_mail(cast, title="Two")
-    for proposed in (first, second):  # medium risk, and later than the quiet hours
-        type(proposed.action).objects.filter(pk=proposed.action.pk).update(risk=2)
-    Notice.objects.update(until=None)
+    preferences.keep(person(cast.sam.pk), Wishes(quiet=Quiet(time(now.hour), time((now.hour + 9) % 24)), lets_through=True))
+    grave, *others = [propose_mail(cast, title=f"Ticket ZN-{each}") for each in range(3)]
+    ProposedAction.objects.update(risk=2, expires_at=now + timedelta(days=2))
+    ProposedAction.objects.filter(pk=grave.action.pk).update(risk=3)
+    Notice.objects.update(until=now + timedelta(days=2))
     told(time_)
-    assert len(mailbox.to("riley")) == 1 and mailbox.to("sam") == []
-    type(first.action).objects.update(risk=3)
-    Notice.objects.filter(action=first.action).update(spread_at=None)
-    Delivery.objects.filter(user=cast.sam, notice__action=first.action).delete()
-    told(time_)
-    assert len(mailbox.to("sam")) == 1, "of high risk, so it is let through"
+    (mail,) = mailbox.to("sam")
+    assert f"/actions/{grave.action.pk}" in mail.as_string(), "of high risk, so it is let through"
+    assert mailbox.to("riley")[0]["Subject"] == "3 things wait for you"
+    time_.on(hours=9)
+    tick()
+    _, mail = mailbox.to("sam")
+    assert mail["Subject"] == "2 things wait for you" and all(f"/actions/{each.action.pk}" in mail.as_string() for each in others)
 
 
 def test_a_mail_server_that_is_away_is_tried_again_and_then_given_up_for_an_operator(cast, proposed, time_, mailbox, client):

@@ -97,12 +97,13 @@ def look_at(page: Page, complaints: list[str], base: str, paths: list[str]) -> d
 @pytest.mark.timeout(600)  # twenty pages; axe takes a second or more for each
 @pytest.mark.parametrize("width", [1440, 390])
 def test_every_page_is_fit_for_everybody(browser: Browser, server: Stack, runs: dict[str, Triage], width: int):
-    own = ["/inbox", "/runs", "/runs?q=nothing-like-this", "/runs?state=waiting"]
+    own = ["/inbox", "/notifications", "/runs", "/runs?q=nothing-like-this", "/runs?state=waiting"]
     pages = own + [path for run in runs.values() for path in run_pages(run)]
     with browsing(browser, server, "Riley", width, "light") as (page, complaints):
         assert look_at(page, complaints, server.base_url, pages) == {}
     with browsing(browser, server, "Otto", width, "light") as (page, complaints):
-        assert look_at(page, complaints, server.base_url, ["/inbox", "/runs/new", f"/runs/{runs['waiting'].id}"]) == {}
+        theirs = ["/inbox", "/notifications/undelivered", "/runs/new", f"/runs/{runs['waiting'].id}"]
+        assert look_at(page, complaints, server.base_url, theirs) == {}
     with browsing(browser, server, "", width, "light") as (page, complaints):
         assert look_at(page, complaints, server.base_url, ["/sign-in"]) == {}
 
