@@ -6,12 +6,13 @@ from approvals.models import AskedFor
 from config import clock
 from runs.models import Run
 
+LONGEST = 60  # characters of a name
 KEPT = 200  # names in a workspace: an agent that makes up names all day fills no table
 
 
 def note(run: Run, tool: str) -> None:
     """Count that this run asked for it. In the caller's transaction, under the run's lock."""
-    now = clock.now()
+    now, tool = clock.now(), tool[:LONGEST]
     asked = {"times": F("times") + 1, "last_at": now, "last_run": run}
     if AskedFor.objects.filter(workspace_id=run.workspace_id, tool=tool).update(**asked):
         return

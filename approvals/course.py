@@ -10,7 +10,7 @@ from uuid import UUID
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
-from approvals import background, decisions, delivery, editing, stops, threads, warned
+from approvals import background, decisions, delivery, editing, standing_grants, stops, threads, warned
 from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
 from approvals.decisions import No, Yes
@@ -349,7 +349,7 @@ def _taken_back(action: ProposedAction, actor: Actor, around: Background, names:
 
 def _approved(action: ProposedAction, last: Vote | None, done: str) -> Outcome:
     if last is None:
-        return Outcome("approved", "A policy allowed this, without a person.", delivery.words(action, done), seq=action.settled_seq)
+        return Outcome("approved", standing_grants.allowed_by(action), delivery.words(action, done), seq=action.settled_seq)
     strong = "You approved exactly this." if last.me else f"{last.name} approved this."
     state = "done" if _grant(action) is None or _approved_state(action, "")[0] in ("approved", "executed", "redeemed") else "waiting"
     return Outcome(state, strong, delivery.words(action, done), seq=last.seq)

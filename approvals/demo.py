@@ -19,11 +19,11 @@ OUTSIDE_LOOP = {"issue_voucher": ("Vouchers by agents outside", 4), "post_notice
 
 
 def policies(workspace: Workspace, by: User | None = None) -> None:
-    """What using each tool of the examples takes."""
-    if policy.in_force(workspace.pk, "send_email") is None:
+    """What using each tool of the examples takes, unless a rule of it was there before: what was changed or taken out stays so."""
+    if not policy.was_ruled(workspace.pk, "send_email"):
         policy.set_rule(workspace.pk, "send_email", name="Outside e-mail", outcome="reviewers", by=by, expires_after=timedelta(hours=4))
-    if policy.in_force(workspace.pk, "update_crm") is None:
+    if not policy.was_ruled(workspace.pk, "update_crm"):
         policy.set_rule(workspace.pk, "update_crm", name="Notes in the CRM", outcome="automatic", by=by)
     for tool, (name, hours) in (BACK_OFFICE | OUTSIDE_LOOP).items():
-        if policy.in_force(workspace.pk, tool) is None:
+        if not policy.was_ruled(workspace.pk, tool):
             policy.set_rule(workspace.pk, tool, name=name, outcome="reviewers", by=by, expires_after=timedelta(hours=hours))

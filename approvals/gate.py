@@ -25,6 +25,7 @@ from approvals import (
     limits,
     looked,
     policy,
+    standing_grants,
     taking_back,
 )
 from approvals.canonical import CanonicalAction
@@ -185,13 +186,15 @@ def put_up(
     case: Case,
     editor: Actor | None = None,
 ) -> ProposedAction:
-    """Keep the exact action and say so in the log. An automatic rule grants it at once, unless a person edited it."""
-    if judgement.outcome == "automatic":
+    """Keep the exact action and say so in the log. A rule or a standing grant lets it go at once, unless a person edited it."""
+    found = standing_grants.covering(held.row, judgement, case) if editor is None else []
+    if judgement.outcome == "automatic" or found:
         limits.hold(held.row.workspace_id, proposal.tool, rule)  # first: what is granted at once is counted with all that is by now
     action = _kept(held, proposal, what, digest, rule)
     action.editor_id, action.judged_on = editor.user_id if editor else None, cases.kept(case)
     automatic = judgement.outcome == "automatic" and not action.locked and editor is None and not limits.beyond_rule(rule, what)
-    needs = 0 if automatic else max(judgement.needs, rule.quorum, 1)
+    used = standing_grants.spend(found, action, what)
+    needs = 0 if automatic or used else max(judgement.needs, rule.quorum, 1)
     texts = {"subject": action.subject, "canonical": action.canonical} | ({"reason": action.reason} if action.reason else {})
     texts |= looked.kept(held.row.workspace_id, proposal.looked, label=_at_least_personal(proposal.tool.label))
     by = editor or Actor("agent", str(held.row.agent_id))
@@ -199,8 +202,10 @@ def put_up(
     if automatic:
         action.state, action.settled_at, action.settled_seq = "approved", clock.now(), action.proposed_seq
     action.save(force_insert=True)
+    if used:
+        standing_grants.record(held, action, used)
     if action.state == "approved":
-        grants.give(held, action, automatic=True)
+        grants.give(held, action, automatic=automatic)
     return action
 
 

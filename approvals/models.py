@@ -306,3 +306,56 @@ class Freeze(models.Model):
 
     def __str__(self) -> str:
         return f"freeze of {self.what} {self.tool or self.agent_id or self.workspace_id}"
+
+
+class StandingGrant(models.Model):
+    """Somebody's approval beforehand of one tool's actions whose arguments are alike: so many, for so long."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
+    owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    tool = models.CharField(max_length=60)
+    conditions = models.JSONField(default=list)  # as `approvals.conditions` has them; all must hold
+    budget = models.PositiveIntegerField()
+    used = models.PositiveIntegerField(default=0)
+    made_at = models.DateTimeField(default=clock.now, editable=False)
+    made_from = models.ForeignKey(ProposedAction, on_delete=models.PROTECT, null=True, related_name="+")
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+    revoked_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+
+    workspace_path = "workspace"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(used__lte=models.F("budget")), name="standing_within_budget")]
+        indexes = [
+            # asked whenever something is proposed that takes one reviewer
+            models.Index(fields=["workspace", "tool", "expires_at"], name="standing_open", condition=Q(revoked_at=None)),
+        ]
+
+    def __str__(self) -> str:
+        return f"standing grant of {self.owner_id}, {self.used} of {self.budget}"
+
+
+@append_only.protect
+class StandingUse(models.Model):
+    """One action that a standing grant covered: what a decision would be, had its owner looked at it. Insert-only."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    grant = models.ForeignKey(StandingGrant, on_delete=models.PROTECT, related_name="uses")
+    action = models.OneToOneField(ProposedAction, on_delete=models.PROTECT, related_name="covered")
+    digest = models.CharField(max_length=64)
+    policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
+    number = models.PositiveIntegerField()
+    seq = models.PositiveBigIntegerField()
+    used_at = models.DateTimeField(default=clock.now)
+
+    workspace_path = "action__workspace"
+    view_capability = "approvals.view"
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["grant", "number"], name="standing_use_once")]
+
+    def __str__(self) -> str:
+        return f"use {self.number} of {self.grant_id}"

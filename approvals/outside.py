@@ -20,7 +20,7 @@ from django.db import DatabaseError
 from access import audit
 from access.errors import BadInput, Refusal
 from access.rules import Actor
-from approvals import asking, canonical, decisions, exact, execution, freezes
+from approvals import asked_for, asking, canonical, decisions, exact, execution, freezes
 from approvals.errors import (
     ActionClosed,
     AlreadyAnswered,
@@ -123,7 +123,7 @@ def propose(
         if first is None:
             _check_running(held)
         files = _attached(held.row, attachments)
-        made = _put_up(held, Proposal(known, complete, "", nonce, files, reason), first) if known else _unregistered(tool)
+        made = _put_up(held, Proposal(known, complete, "", nonce, files, reason), first) if known else _unregistered(held, tool)
         if isinstance(made, Refused):
             _tell_refusal(held, by, nonce, tool, made, complete)
         elif first is None:
@@ -151,7 +151,8 @@ def _checked(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise ArgumentsRefused(str(error)) from None
 
 
-def _unregistered(tool: str) -> Refused:
+def _unregistered(held: Held, tool: str) -> Refused:
+    asked_for.note(held.row, tool)
     return Refused("unregistered", f"{tool} is not registered here.")
 
 

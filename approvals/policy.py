@@ -106,6 +106,11 @@ def in_force(workspace_id: UUID, tool: str) -> Policy | None:
     return next((rule for rule in rules(workspace_id) if rule.tool == tool and not rule.conditions), None)
 
 
+def was_ruled(workspace_id: UUID, tool: str) -> bool:
+    """Whether any version ever had a rule of this tool: then somebody said what using it takes, or took it out."""
+    return Policy.objects.filter(workspace_id=workspace_id, tool=tool).exists()
+
+
 def rule(workspace_id: UUID, **fields: Any) -> Policy:
     """A rule of a draft, not saved. `fields` are those of Policy."""
     return Policy(workspace_id=workspace_id, version=0, position=0, **fields)

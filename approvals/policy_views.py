@@ -13,11 +13,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 from access import audit, rules
 from access.errors import NotFound, Refusal
 from access.rules import Actor
-from approvals import conditions, policy, policy_forms, trying
+from approvals import conditions, policy, policy_forms, standing_grants, trying
 from approvals.errors import TryFirst
-from approvals.models import AskedFor, Policy, PolicySet
+from approvals.models import AskedFor, Policy, PolicySet, StandingGrant
 from approvals.policy_forms import Typed
-from approvals.policy_words import Line, lines
+from approvals.policy_words import Line, choices, lines, tool_name
 from artifacts import vault
 from artifacts.redaction import plain
 from runs.engine.tools import TOOLS
@@ -39,7 +39,9 @@ def policies(request: HttpRequest) -> HttpResponse:
         "asked": list(
             rules.visible(request.actor, AskedFor, "approvals.view").select_related("agent", "last_run").order_by("-last_at")[:50]
         ),
-        "known_tools": TOOLS,
+        "known_tools": set(TOOLS),
+        "standing": _standing(request.actor, workspace_id),
+        "decides": rules.can(request.actor, "approvals.decide", workspace_id),
         "may": rules.can(request.actor, "policies.manage", workspace_id),
     }
     return render(request, "approvals/policies.html", context)
@@ -123,7 +125,7 @@ def _form(
         "is_new": not old,
         "current": now,
         "places": range(1, len(current) + (1 if old else 2)),
-        "tools": sorted(TOOLS.values(), key=lambda tool: tool.title),
+        "tools": choices(typed.fields.get("tool", "")),
         "whats": conditions.WHATS,
         "tests": conditions.TESTS,
         "values": conditions.VALUES,
@@ -147,6 +149,14 @@ def _tried(actor: Actor, workspace_id: UUID, draft: Sequence[Policy]) -> Mapping
 
 def _versions(actor: Actor) -> Any:
     return rules.visible(actor, PolicySet, "approvals.view").select_related("saved_by").order_by("-version")
+
+
+def _standing(actor: Actor, workspace_id: UUID) -> list[tuple[StandingGrant, str, list[str]]]:
+    found = rules.visible(actor, StandingGrant, "approvals.view").filter(pk__in=standing_grants.standing(workspace_id).values("pk"))
+    return [
+        (each, tool_name(each.tool), [conditions.said(one) for one in each.conditions])
+        for each in found.select_related("owner").order_by("expires_at")
+    ]
 
 
 def _lines(of: PolicySet | None) -> list[Line]:

@@ -31,6 +31,14 @@ def tool_name(name: str) -> str:
     return TOOLS[name].title if name in TOOLS else name or "Any registered tool"
 
 
+def choices(chosen: str) -> list[tuple[str, str]]:
+    """The tools that may be chosen, name and words. What is chosen stays among them, also if its code is not loaded here."""
+    named = {name: f"{tool.title} ({name})" for name, tool in TOOLS.items()}
+    if chosen and chosen not in named:
+        named[chosen] = f"{chosen}, not loaded here"
+    return sorted(named.items(), key=lambda each: each[1])
+
+
 def _line(rule: Policy) -> Line:
     people = rule.quorum if rule.outcome == "reviewers" else 0
     needs = trying.said(Judgement(rule.outcome, max(people, 1) if rule.outcome == "reviewers" else 0))

@@ -21,6 +21,7 @@ from access.errors import BadInput, NotFound, NotSignedIn, Refusal
 from approvals.api import router as approvals
 from approvals.canonical import HALF_PAIR, NotCanonical, parse_json
 from approvals.outside_api import router as outside
+from approvals.policy_api import router as policies
 from approvals.stopping_api import router as stopping
 from runs.api import router as runs
 
@@ -215,6 +216,7 @@ api = NinjaAPI(
 api.add_router("", runs)
 api.add_router("", approvals)
 api.add_router("", outside)
+api.add_router("", policies)
 api.add_router("", stopping)
 
 

@@ -320,6 +320,14 @@ class ActionDecided(Data, type="action.decided", by=(PEOPLE,), says="{actor} {ve
     round: Count
 
 
+class ActionCovered(Data, type="action.covered", by=(ENGINE,), says="Approved by a standing grant, its use {number}"):
+    action: UUID
+    digest: Digest
+    standing: UUID
+    owner: UUID
+    number: Count
+
+
 class ActionRecalled(Data, type="action.recalled", by=(PEOPLE,), says="{actor} recalled the approval", roles=r"reason"):
     action: UUID
 

@@ -21,7 +21,8 @@ from django.urls import get_resolver
 from access import keys
 from access.models import Agent, AgentKey, User
 from access.rules import SYSTEM, Actor, person
-from approvals.models import ProposedAction
+from approvals import standing_grants
+from approvals.models import ProposedAction, StandingGrant
 from approvals.notifications import chasing, delegation, sending
 from approvals.notifications.models import Delegation, EscalationStep
 from artifacts.models import Artifact
@@ -79,6 +80,10 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "actions/<uuid:action_id>/claim", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/release", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/recall", "in in none ok no no no no none none none in", {"data": {"reason": "No."}}),
+    ("GET", "standing-grants/new", "in in ok ok no no no no no no no in", {}),
+    ("POST", "standing-grants/new", "in in ok ok no no no no no no no in", {}),
+    ("GET", "standing-grants/<uuid:grant_id>", THOSE_WHO_SEE_APPROVALS, {}),
+    ("POST", "standing-grants/<uuid:grant_id>/revocation", "in in none ok no no ok no none none none in", {}),
     ("GET", "freezes", "in in ok ok ok ok ok ok no no no in", {}),
     ("POST", "freezes", "in in ok no no ok ok no no no no in", {"data": {"target": "x"}}),
     ("POST", "freezes/<uuid:freeze_id>/lifting", "in in none no no ok ok no none none none in", {"data": {"reason": ""}}),
@@ -151,6 +156,10 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "api/v1/actions/<action_id>/resolution", "in in none no no ok no no no no no in", {"json": SAID}),
     ("POST", "api/v1/actions/<action_id>/recall", "in in none ok no no no no no no no in", {"json": {"reason": "No."}}),
     ("POST", "api/v1/actions/<action_id>/withdrawal", "in in no no no no no no ok none none in", {"json": {"reason": ""}}),
+    ("GET", "api/v1/policies", "in in ok ok ok ok ok ok no no no in", {}),
+    ("GET", "api/v1/policies/<version>", "in in none ok ok ok ok ok no no no in", {}),
+    ("GET", "api/v1/standing-grants", "in in ok ok ok ok ok ok no no no in", {}),
+    ("GET", "api/v1/standing-grants/<grant_id>", "in in none ok ok ok ok ok none none none in", {}),
     ("GET", "api/v1/freezes", "in in ok ok ok ok ok ok no no no in", {}),
     ("POST", "api/v1/freezes", "in in ok no no ok ok no no no no in", {"json": {"what": "workspace", "reason": ""}}),
     ("POST", "api/v1/freezes/<freeze_id>/lifting", "in in none no no ok ok no no no no in", {"json": {"reason": ""}}),
@@ -204,11 +213,18 @@ def things(cast) -> dict[str, Any]:
         "outside": outside,
         "action": proposed.action,
         "freeze": frozen(cast),
+        "grant": standing_grant(cast),
         "artifact": Artifact.objects.filter(run_id=proposed.run.pk).earliest("created_at"),
         "delegation": away(cast),
         "message": sending.send_test(person(cast.riley.pk), cast.workspace.pk, "mail"),
         "step": step(cast),
     }
+
+
+def standing_grant(cast) -> StandingGrant:
+    of = standing_grants.wanted(cast.workspace.pk, tool="send_mail", asks=[], budget=1, lasts=timedelta(hours=1))
+    riley = person(cast.riley.pk)
+    return standing_grants.make(of, by=riley, shown=standing_grants.token(of, riley))
 
 
 def away(cast) -> Delegation:
@@ -227,7 +243,8 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0}
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step")}
-    values |= {"<int:version>": 1, "(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
+    values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}
+    values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
     values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
     for blank, value in values.items():
         address = address.replace(blank, str(value))

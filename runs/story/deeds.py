@@ -183,6 +183,14 @@ def passed_on(draft: Draft, line: Line) -> None:
     draft.add(line, "decision", title, icon="person")
 
 
+@tells("action.covered")
+def covered(draft: Draft, line: Line) -> None:
+    owner = Who("human", line.word("owner"))
+    _become(draft, line, "approved", decided_at=line.at, decided_seq=line.seq)
+    draft.deciders[line.word("action")] = ("a standing grant of ", owner, " at ", At(line.seq))
+    draft.add(line, "decision", ("Approved by a standing grant of ", owner), icon="person", state="done")
+
+
 @tells("action.granted")
 def granted(draft: Draft, line: Line) -> None:
     _become(draft, line, "granted")

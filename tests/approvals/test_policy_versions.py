@@ -12,7 +12,7 @@ from access import append_only
 from access.ids import uuid7
 from access.models import AuditEntry
 from access.rules import person
-from approvals import asked_for, decisions, policy
+from approvals import asked_for, decisions, demo, policy
 from approvals.models import AskedFor, Grant, Policy, PolicySet, ProposedAction
 from approvals.policy import PolicyChanged, WhyNeeded
 from runs import starting
@@ -152,3 +152,10 @@ def _migrated(to: str | None) -> Any:
     walk = MigrationExecutor(connection)
     targets = [("approvals", to)] if to else walk.loader.graph.leaf_nodes()
     return walk.migrate(targets).apps.get_model("approvals", "Policy")
+
+
+def test_setting_the_demo_up_again_puts_back_no_rule_that_was_taken_out(cast):
+    demo.policies(cast.workspace)
+    save(cast)
+    demo.policies(cast.workspace)
+    assert policy.rules(cast.workspace.pk) == []
