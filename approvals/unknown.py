@@ -52,7 +52,7 @@ class Typed:
 class Tried:
     """One thing that was done or came of it.
 
-    `word` says what: approved allowed redeemed called silent refused lost unknown said found done failed. `text` is a rendition.
+    `word` says what: approved allowed covered redeemed called silent refused lost unknown said found done failed. `text` is a rendition.
     """
 
     word: str
@@ -151,7 +151,7 @@ class Unknown:
 
     @property
     def approved(self) -> Tried | None:
-        return next((each for each in self.tried if each.word in ("approved", "allowed")), None)
+        return next((each for each in self.tried if each.word in ("approved", "allowed", "covered")), None)
 
     @property
     def redecided(self) -> str:
@@ -260,8 +260,9 @@ def _look(event: _Told) -> Look:
     return Look(answer, event.at, event.seq, why)
 
 
-def _names(events: Iterable[_Told]) -> dict[str, str]:
+def _names(events: Sequence[_Told]) -> dict[str, str]:
     ids = {event.who["id"] for event in events if event.who["kind"] == "human"}
+    ids |= {event.data["owner"] for event in events if event.type == "action.covered"}
     return {str(pk): name for pk, name in User.objects.filter(pk__in=ids).values_list("pk", "name")} if ids else {}
 
 
@@ -274,6 +275,8 @@ def _tried(events: Sequence[_Told], names: Mapping[str, str]) -> Iterator[Tried]
         match event.type:
             case "action.decided" if data["verdict"] == "approved":
                 votes.append(event)
+            case "action.covered":
+                yield Tried("covered", *base, (names.get(data["owner"], "Somebody"),))
             case "action.granted" if data.get("automatic"):
                 yield Tried("allowed", *base)
             case "action.granted" if votes:

@@ -10,7 +10,7 @@ from django.test import Client
 from access.errors import Forbidden
 from access.models import Membership
 from access.rules import person
-from approvals import decisions, editing, exact, freezes, policy, standing_grants
+from approvals import decisions, editing, exact, freezes, policy, presenting, standing_grants, unknown
 from approvals.findings import Warning
 from approvals.models import Decision, Grant, ProposedAction, StandingGrant, StandingUse
 from approvals.standing_grants import AlreadyRevoked, BackTestFirst, StandingRefused
@@ -177,6 +177,9 @@ def test_riley_makes_one_from_an_action_on_the_page_and_it_is_seen_and_revoked(c
     assert "1 of 2" in text(riley.get("/policies"))
     card = text(riley.get(f"/actions/{ProposedAction.objects.get(run=run).pk}"))
     assert "A standing grant of Riley allowed this." in card
+    action = presenting.find(person(cast.riley.pk), ProposedAction.objects.get(run=run).pk)
+    told = unknown.read(action, person(cast.riley.pk)).tried
+    assert ("covered", ("Riley",)) in [(row.word, row.names) for row in told], "had its outcome been lost, the page would say so too"
     assert riley.post(made["Location"] + "/revocation").status_code == 302
     assert "Revoked by Riley" in text(riley.get(made["Location"]))
     assert policy.rules(cast.workspace.pk)
