@@ -20,13 +20,14 @@ from django.test import Client
 from access import append_only
 from access.models import AuditEntry
 from approvals import decisions
-from approvals.models import Decision
+from approvals.models import Decision, StandingUse
 from runs.models import Event
 from tests import factories, postgres
 from tests.approvals.mailing import propose_mail
+from tests.approvals.test_standing_grants import stands
 
 ROOT = Path(__file__).resolve().parents[2]
-PROTECTED = (AuditEntry, Event, Decision)
+PROTECTED = (AuditEntry, Event, Decision, StandingUse)
 on_both = pytest.mark.parametrize("model", PROTECTED, ids=lambda model: model.__name__)
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,6 +39,9 @@ def written(cast) -> None:
     decisions.decide(proposed.action, reviewer=factories.actor(cast.riley), verdict="approved", digest=proposed.action.digest)
     other = propose_mail(cast, name="Ewa")
     decisions.decide(other.action, reviewer=factories.actor(cast.sam), verdict="rejected", digest=other.action.digest, reason="Not now.")
+    grant = stands(cast)
+    for number, action in enumerate((proposed.action, other.action), 1):
+        StandingUse.objects.create(grant=grant, action=action, digest=action.digest, policy=action.policy, number=number, seq=number)
     run = factories.make_run(cast)
     factories.note(run, sender="agent:1")
     factories.end(run)
@@ -67,7 +71,12 @@ def test_after_all_migrations_every_trigger_is_there():
 
 # through the ORM ----------------------------------------------------------------------------------------------------------------------
 
-FIELD = {AuditEntry: ("verb", "forged"), Event: ("type", "note.forged"), Decision: ("verdict", "approved")}
+FIELD = {
+    AuditEntry: ("verb", "forged"),
+    Event: ("type", "note.forged"),
+    Decision: ("verdict", "approved"),
+    StandingUse: ("digest", "forged"),
+}
 
 
 def ways(model: type[Model], row: Model) -> dict[str, Callable[[], Any]]:
@@ -161,7 +170,7 @@ def test_a_new_row_replaces_none_whatever_they_have_in_common(written, model):
     """SQLite deletes the row that is there on a clash in any unique index, or in the hidden rowid: not only on the primary key."""
     table = model._meta.db_table
     clashes = [["rowid"], *unique_indexes(table)]
-    assert len(clashes) == {AuditEntry: 2, Event: 4, Decision: 3}[model]
+    assert len(clashes) == {AuditEntry: 2, Event: 4, Decision: 3, StandingUse: 4}[model]
     for shared in clashes:
         columns, values = copied(table, shared)
         for verb in ("INSERT OR REPLACE", "REPLACE"):
