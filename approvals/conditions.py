@@ -154,15 +154,21 @@ def _argument(condition: Condition, case: Case) -> Holds:
     found = _found(condition["path"], case.arguments)
     if condition["test"] in ("there", "absent"):
         return _word(bool(found) == (condition["test"] == "there"))
-    told = [_compared(condition["test"], value, condition["value"]) for value in found]
+    told = _told(condition, found)
     if condition["test"] == "is_not":  # some value is not it: the rule would hold for nearly anything, so none may be
         return _every(told) if told else "yes"
     return "yes" if "yes" in told else "unclear" if "unclear" in told else "no"
 
 
 def _every_argument(condition: Condition, case: Case) -> Holds:
-    told = [_compared(condition["test"], value, condition["value"]) for value in _found(condition["path"], case.arguments)]
+    told = _told(condition, _found(condition["path"], case.arguments))
     return _every(told) if told else "no"
+
+
+def _told(condition: Condition, found: Sequence[Any]) -> list[Holds]:
+    """What is so of each value. Of more values than are looked at, one is unclear: what nobody looked at must not let an action go."""
+    told = [_compared(condition["test"], value, condition["value"]) for value in found[:MAX_FOUND]]
+    return told if len(found) <= MAX_FOUND else [*told, "unclear"]
 
 
 def _amount(condition: Condition, case: Case) -> Holds:
@@ -171,7 +177,7 @@ def _amount(condition: Condition, case: Case) -> Holds:
     number, wanted = money.read(case.arguments["amount"]), _sum(condition["value"])
     if number is None or wanted is None or case.arguments.get("currency") != wanted[1]:
         return "unclear"
-    return _word(_ordered(condition["test"], number, wanted[0]))
+    return _word(_ordered(condition["test"], abs(number), wanted[0]))  # as the limits of a day count it: what is below zero moves money too
 
 
 def _recipients(condition: Condition, case: Case) -> Holds:
@@ -303,7 +309,7 @@ def _plain(segment: Any) -> bool:
 
 def _found(text: str, arguments: Mapping[str, Any]) -> list[Any]:
     path = _path(text)
-    return path.findall(arguments)[:MAX_FOUND] if path else []
+    return path.findall(arguments) if path else []
 
 
 # times ------------------------------------------------------------------------------------------------------------------------------
@@ -360,6 +366,8 @@ def _wrong(each: Condition) -> str:
         return f"“{TESTS.get(test, test)[:40]}” can’t be asked of {WHATS[what]}."
     if max(len(value), len(each["path"])) > MAX_TEXT:
         return f"it is longer than {MAX_TEXT} characters."
+    if "\0" in value + each["path"]:
+        return "it has a character that no text can have."
     if what in ("argument", "every") and _path(each["path"]) is None:
         return "write the path as JSONPath of names, numbers and [*], such as $.account or $.to[*]. Filters are not taken."
     if not value and test not in ("there", "absent"):

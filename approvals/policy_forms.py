@@ -93,9 +93,9 @@ def times(seconds: Sequence[int], now: str) -> list[tuple[str, str]]:
 def _fields(typed: Typed) -> dict[str, Any]:
     said = typed.fields
     name = " ".join(said["name"].split())
-    if not 1 <= len(name) <= 120:
+    if not 1 <= len(name) <= 120 or "\0" in name:
         raise RuleRefused("Its name has 1 to 120 characters.")
-    if len(said["tool"]) > 60 or said["need"] not in ("automatic", "one", "several", "never"):
+    if len(said["tool"]) > 60 or "\0" in said["tool"] or said["need"] not in ("automatic", "one", "several", "never"):
         raise RuleRefused("Choose a tool, and what it needs.")
     several = said["need"] == "several"
     return {
@@ -122,7 +122,8 @@ def _number(text: str, what: str, least: int, most: int) -> int:
 
 def _amount(text: str) -> str:
     number, _, currency = text.partition(" ")
-    if text and (money.read(number) is None or not (len(currency) == 3 and currency.isascii() and currency.isupper())):
+    in_letters = len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()
+    if text and (money.read(number) is None or number.startswith("-") or not in_letters):
         raise RuleRefused("At most in money a day: write a number and a currency, such as 500 EUR.")
     return text
 

@@ -97,7 +97,8 @@ def version(request: HttpRequest, version: int) -> HttpResponse:
 
 
 def _save(request: HttpRequest, workspace_id: UUID, draft: Sequence[Policy]) -> HttpResponse:
-    base = int(request.POST["base"]) if request.POST.get("base", "").isdigit() else 0
+    sent = request.POST.get("base", "")
+    base = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 10 else 0
     now = policy.newest(workspace_id)
     if now is not None and now.version != base:
         raise policy.PolicyChanged(f"Version {now.version} is in force by now; yours was made from version {base}.")
@@ -154,7 +155,7 @@ def _versions(actor: Actor) -> Any:
 def _standing(actor: Actor, workspace_id: UUID) -> list[tuple[StandingGrant, str, list[str]]]:
     found = rules.visible(actor, StandingGrant, "approvals.view").filter(pk__in=standing_grants.standing(workspace_id).values("pk"))
     return [
-        (each, tool_name(each.tool), [conditions.said(one) for one in each.conditions])
+        (each, tool_name(each.tool), [conditions.said(one) for one in standing_grants.asks(each, actor)])
         for each in found.select_related("owner").order_by("expires_at")
     ]
 

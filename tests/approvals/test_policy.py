@@ -90,6 +90,7 @@ def test_each_condition_holds_or_not_or_says_that_it_cannot_tell(condition, hold
         ask("recipients", "is", "friends"),
         ask("moon", "is", "full"),
         ask("argument", "is", "x" * 201, "$.a"),
+        ask("argument", "is", "a\0b", "$.a"),
     ],
     ids=str,
 )
@@ -112,6 +113,21 @@ def test_what_a_rule_cannot_read_is_refused_and_not_left_to_the_next_rule():
     for odd in ("1,000.00", "１２", None, ["5"], {"amount": "5"}):
         assert policy.judge(rules, case(arguments={"amount": odd, "currency": "EUR"})).why == "unclear"
     assert policy.judge(rules, case(arguments={"amount": "5", "currency": "USD"})).why == "unclear"
+
+
+def test_a_value_that_nobody_looked_at_lets_nothing_go():
+    many = [f"{n}@ours.example" for n in range(conditions.MAX_FOUND)]
+    inside, foreign = ask("every", "ends", "@ours.example", "$.to[*]"), ask("argument", "ends", "@theirs.example", "$.to[*]")
+    assert policy.judge([rule("automatic", inside)], case(arguments={"to": many})).outcome == "automatic"
+    beyond = case(arguments={"to": [*many, "z@theirs.example"]})
+    assert policy.judge([rule("automatic", inside)], beyond).why == "unclear"
+    assert policy.judge([rule("never", foreign), rule("automatic")], beyond).why == "unclear"
+    assert policy.judge([rule("automatic", ask("argument", "is_not", "x", "$.to[*]"))], beyond).why == "unclear"
+
+
+def test_an_amount_below_zero_counts_as_much_as_one_above():
+    small = rule("automatic", ask("amount", "at_most", "100 EUR"))
+    assert policy.judge([small], case(arguments={"amount": "-5000", "currency": "EUR"})).why == "unmatched"
 
 
 def test_a_rule_may_ask_for_a_plan_first():
