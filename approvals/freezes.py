@@ -9,7 +9,7 @@ by time.
 import hashlib
 import logging
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -34,6 +34,7 @@ from runs.vocabulary import BlockCleared, RunQueued
 
 What = Literal["agent", "tool", "workspace"]
 MIN_REASON, MAX_REASON = 3, 500
+LONGEST = timedelta(days=366)  # of a freeze that names its end
 KEPT = 50  # past freezes on their page
 UNFREEZING = "unfreezing"  # what a run waits for that came to something frozen
 RELATED = ("agent", "workspace", "by", "lifted_by", "reason", "lifted_why")
@@ -56,6 +57,8 @@ def freeze(
     target = _target(workspace_id, what, agent_id, tool)
     if until is not None and until <= clock.now():
         raise FreezeRefused("Its end lies in the past.", field="until")
+    if until is not None and until > clock.now() + LONGEST:  # beyond the year 9999 no row could be read back, nor the freeze be lifted
+        raise FreezeRefused("It ends within a year, or it is open.", field="until")
     with transaction.atomic(durable=True):
         hold(workspace_id, alone=True)
         same = standing().filter(workspace_id=workspace_id, by_id=by.user_id, until=until, **target)

@@ -1,6 +1,6 @@
 """Frozen is frozen: at once, whoever is just granting or redeeming, until it is lifted or runs out; and nothing is lost meanwhile."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -144,6 +144,10 @@ def test_a_double_click_freezes_once_and_two_who_lift_are_told_who_did(cast, pro
         {"what": "everything"},
         {"what": "workspace", "reason": " "},
         {"what": "workspace", "until": clock.now() - timedelta(hours=1)},
+        {
+            "what": "workspace",
+            "until": datetime(9999, 12, 31, 23, 59, tzinfo=timezone(timedelta(hours=-1))),
+        },  # in UTC there is no such time
     ],
 )
 def test_what_can_not_be_frozen_is_refused(cast, given):
