@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 SATURDAY = 5
@@ -38,7 +39,13 @@ def zone(name: str) -> ZoneInfo:
 
 
 def is_zone(name: str) -> bool:
-    return name in available_timezones()
+    return name in zones()
+
+
+@lru_cache(maxsize=1)
+def zones() -> frozenset[str]:
+    """All there are. Kept, for the library reads hundreds of files each time it is asked."""
+    return frozenset(available_timezones())
 
 
 def _is_quiet(quiet: Quiet, local: datetime) -> bool:

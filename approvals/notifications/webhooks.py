@@ -11,10 +11,12 @@ import ipaddress
 import secrets
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
 
@@ -41,6 +43,8 @@ SECONDS, ANSWER_MAX = 10.0, 64 * 1024  # for all of it; bytes that are read of a
 PREFIX = "whsec_"
 # each holds an IPv4 address inside, which may be any
 TUNNELS = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+
+GIVEN_OUT = ipaddress.ip_network("2000::/3")
 
 
 class OddAddress(BadInput):
@@ -101,7 +105,7 @@ def send(message: Message, items: Sequence[Item]) -> Outcome:
         return Failed("address refused", retryable=False)
     except httpx.TimeoutException:
         return Failed("timed out", retryable=True)
-    except (httpx.HTTPError, httpx.InvalidURL, OSError):
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError):  # the last of a name that can't be looked up
         return Failed("not reached", retryable=True)
 
 
@@ -139,15 +143,47 @@ def _post(url: str, body: bytes, headers: dict[str, str]) -> Outcome:
     shown = f"[{address}]" if ":" in address else address
     there = httpx.URL(url).copy_with(host=shown)
     end = time.monotonic() + SECONDS
-    with httpx.Client(timeout=SECONDS / 2, follow_redirects=False, trust_env=False, verify=ssl.create_default_context()) as client:
+    options: dict[str, Any] = {"timeout": SECONDS / 2, "follow_redirects": False, "trust_env": False}
+    with _cut_off(end) as connected, httpx.Client(verify=ssl.create_default_context(), **options) as client:
         named = headers | {"host": parts.netloc.rpartition("@")[2]}
-        with client.stream("POST", there, content=body, headers=named, extensions={"sni_hostname": host}) as answer:
-            read = 0
-            for chunk in answer.iter_raw():
-                read += len(chunk)
-                if read > ANSWER_MAX or time.monotonic() > end:
-                    break
+        extensions = {"sni_hostname": host, "trace": connected}
+        with client.stream("POST", there, content=body, headers=named, extensions=extensions) as answer:
+            with suppress(httpx.HTTPError):  # the status is known by now, and nothing else of the answer counts
+                _pass_over(answer, end)
             return _judged(answer.status_code)
+
+
+def _pass_over(answer: httpx.Response, end: float) -> None:
+    read = 0
+    for chunk in answer.iter_raw():
+        read += len(chunk)
+        if read > ANSWER_MAX or time.monotonic() > end:
+            return
+
+
+@contextmanager
+def _cut_off(end: float) -> Iterator[Callable[[str, dict[str, Any]], None]]:
+    """A listener of httpx's that shuts the connection at `end`. Its time-outs are of one read each: headers could come byte by byte."""
+    open_ones: list[socket.socket] = []
+
+    def cut() -> None:
+        for each in open_ones:
+            with suppress(OSError):  # it is closed already
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
+
+    def connected(event: str, info: dict[str, Any]) -> None:
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            open_ones.append(info["return_value"].get_extra_info("socket"))
+            if time.monotonic() >= end:
+                cut()
+
+    timer = threading.Timer(max(end - time.monotonic(), 0), cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield connected
+    finally:
+        timer.cancel()
 
 
 def _judged(status: int) -> Outcome:
@@ -165,11 +201,15 @@ def parsed(url: str) -> SplitResult:
     except ValueError:
         raise OddAddress("This is not an address.") from None
     schemes = ("https", "http") if settings.HANDRAIL_PRIVATE_WEBHOOKS else ("https",)
-    if parts.scheme not in schemes or not parts.hostname or len(url) > 500 or not url.isascii() or any(c.isspace() for c in url):
+    if parts.scheme not in schemes or not parts.hostname or len(url) > 500 or not _is_plain(url):
         raise OddAddress(f"The address must start with {schemes[0]}:// and name a host.")
     if parts.username or parts.password or parts.fragment or port == 0:
         raise OddAddress("The address may hold no name, password or #.")
     return parts
+
+
+def _is_plain(url: str) -> bool:
+    return url.isascii() and url.isprintable() and " " not in url
 
 
 def _resolved(host: str, port: int) -> str:
@@ -187,8 +227,9 @@ def is_public(text: str) -> bool:
     mapped = getattr(address, "ipv4_mapped", None)
     if mapped is not None:
         address = mapped
-    tunnelled = address.version == 6 and any(address in net for net in TUNNELS)
-    return address.is_global and not address.is_multicast and not tunnelled
+    # what IPv6 calls global is more than what is given out: old site-local addresses, and IPv4 ones at the end of zeros
+    other = address.version == 6 and (address not in GIVEN_OUT or any(address in net for net in TUNNELS))
+    return address.is_global and not address.is_multicast and not other
 
 
 def _new_secret() -> str:

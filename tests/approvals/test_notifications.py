@@ -4,8 +4,12 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
+from time import monotonic, sleep
 
 import pytest
 from django.test import Client
@@ -275,6 +279,32 @@ def test_what_a_webhook_answers_counts_and_a_redirect_is_not_followed(cast, hook
     assert (message.state, len(hook.posts)) == (state, 1)
 
 
+def test_an_answer_that_comes_byte_by_byte_holds_no_worker(cast, hook, monkeypatch):
+    monkeypatch.setattr(webhooks, "SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        drip = threading.Thread(target=_drip, args=(server,), daemon=True)
+        drip.start()
+        sam = person(cast.sam.pk)
+        webhooks.set_up(cast.workspace.pk, by=sam, url=f"http://127.0.0.1:{server.getsockname()[1]}/")
+        message = sending.send_test(sam, cast.workspace.pk, "webhook")
+        began = monotonic()
+        sending.send_due()
+        took = monotonic() - began
+        drip.join(10)
+    message.refresh_from_db()
+    assert (message.state, message.trouble) == ("waiting", "not reached") and took < 10
+
+
+def _drip(server: socket.socket) -> None:
+    """A header that never ends, each byte well within the time of one read. It gives up after 20 seconds."""
+    there, _ = server.accept()
+    with there, suppress(OSError):
+        there.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+        for _ in range(200):
+            there.sendall(b"x")
+            sleep(0.1)
+
+
 PRIVATE = [
     "127.0.0.1",
     "10.0.0.1",
@@ -285,6 +315,8 @@ PRIVATE = [
     "2002:7f00:1::",
     "0.0.0.0",
     "fe80::1%eth0",
+    "fec0::1",
+    "::7f00:1",
 ]
 
 
@@ -304,7 +336,8 @@ def test_nothing_is_posted_into_a_private_network(cast, hook, settings):
 
 
 @pytest.mark.parametrize(
-    "url", ["http://example.org/", "https://a:b@example.org/", "file:///etc/passwd", "https://", "https://x y/", "https://[/"]
+    "url",
+    ["http://example.org/", "https://a:b@example.org/", "file:///etc/passwd", "https://", "https://x y/", "https://[/", "https://x/\0"],
 )
 def test_an_odd_address_is_not_kept(url):
     with pytest.raises(webhooks.OddAddress):
