@@ -7,6 +7,7 @@ from ninja import Router
 
 from access import rules
 from access.errors import NotFound
+from access.rules import Actor
 from approvals import conditions, policy, standing_grants
 from approvals.models import Policy, PolicySet, StandingGrant
 from artifacts import vault
@@ -39,7 +40,7 @@ def standing(request: HttpRequest) -> dict[str, Any]:
     workspace_id = rules.require(request.actor, "approvals.view")
     found = list(rules.visible(request.actor, StandingGrant, "approvals.view").select_related("owner").order_by("-made_at")[:LISTED])
     still = set(standing_grants.standing(workspace_id).values_list("pk", flat=True))
-    return {"items": [_as_grant(each) | {"open": each.pk in still} for each in found]}
+    return {"items": [_as_grant(each, request.actor) | {"open": each.pk in still} for each in found]}
 
 
 @router.get("/standing-grants/{grant_id}", response=Any, summary="A standing grant and what it covered")
@@ -47,7 +48,7 @@ def one(request: HttpRequest, grant_id: str) -> dict[str, Any]:
     found = rules.get(request.actor, StandingGrant, grant_id, "approvals.view", related=("owner",))
     uses = found.uses.order_by("number").values("number", "action", "digest", "seq", "used_at")
     still = standing_grants.standing(found.workspace_id).filter(pk=found.pk).exists()
-    return _as_grant(found) | {"open": still, "uses": list(uses)}
+    return _as_grant(found, request.actor) | {"open": still, "uses": list(uses)}
 
 
 def _versions(request: HttpRequest) -> Any:
@@ -71,12 +72,12 @@ def _as_rule(rule: Policy) -> dict[str, Any]:
     return {"id": rule.pk, "position": rule.position} | said | {"said": [conditions.said(each) for each in rule.conditions]}
 
 
-def _as_grant(found: StandingGrant) -> dict[str, Any]:
+def _as_grant(found: StandingGrant, actor: Actor) -> dict[str, Any]:
     return {
         "id": found.pk,
         "owner": {"id": found.owner_id, "name": found.owner.name},
         "tool": found.tool,
-        "conditions": found.conditions,
+        "conditions": standing_grants.asks(found, actor),
         "budget": found.budget,
         "used": found.used,
         "made_at": found.made_at,

@@ -16,6 +16,7 @@ from django.db.models import F, Q, QuerySet
 
 from access import audit, rules
 from access.errors import BadInput, Forbidden, Refusal
+from access.ids import uuid7
 from access.rules import Actor
 from approvals import cases, conditions, decisions, freezes, trying
 from approvals.canonical import CanonicalAction, canonical_json
@@ -24,6 +25,7 @@ from approvals.decisions import Yes
 from approvals.limits import beyond_rule
 from approvals.models import ProposedAction, StandingGrant, StandingUse
 from approvals.policy import Judgement
+from artifacts.redaction import plain, redact
 from config import clock
 from runs import log
 from runs.engine.tools import TOOLS
@@ -92,32 +94,37 @@ def back_test(of: Wanted, owner: Actor) -> BackTest:
 
 
 def token(of: Wanted, by: Actor) -> str:
-    """Says that this person was shown the back-test of exactly this."""
-    return signing.dumps(_named(of, by), salt="standing-tried")
+    """Says that this person was shown the back-test of exactly this, and names the one grant that may be made of it."""
+    return signing.dumps([*_named(of, by), str(uuid7())], salt="standing-tried")
 
 
 def make(of: Wanted, *, by: Actor, shown: str, made_from: ProposedAction | None = None) -> StandingGrant:
-    """Let it stand from now. BackTestFirst if its back-test was not shown to this person."""
+    """Let it stand from now. BackTestFirst if its back-test was not shown to this person. A double click gives the first."""
     if by.kind != "human" or not rules.can(by, "approvals.decide", of.workspace_id):
         raise Forbidden("Only somebody who may decide on actions can approve the like.")
     try:
-        if signing.loads(shown, salt="standing-tried", max_age=trying.GOOD_FOR) != _named(of, by):
-            raise BackTestFirst
+        *named, pk = signing.loads(shown, salt="standing-tried", max_age=trying.GOOD_FOR)
     except signing.BadSignature:
         raise BackTestFirst from None
+    if named != _named(of, by):
+        raise BackTestFirst
+    if first := StandingGrant.objects.filter(pk=pk).first():
+        return first
     if standing(of.workspace_id).count() >= MAX_OPEN:
         raise StandingRefused(f"{MAX_OPEN} stand already. Revoke one first.")
     with transaction.atomic():
-        made = StandingGrant.objects.create(
-            workspace_id=of.workspace_id,
-            owner_id=by.user_id,
-            tool=of.tool,
-            conditions=list(of.conditions),
-            budget=of.budget,
-            expires_at=clock.now() + of.lasts,
-            made_from=made_from,
-        )
-        audit.record(by, "standing_grant_made", workspace_id=of.workspace_id, subject=("standing_grant", made.pk), budget=of.budget)
+        fields = {
+            "workspace_id": of.workspace_id,
+            "owner_id": by.user_id,
+            "tool": of.tool,
+            "conditions": list(of.conditions),
+            "budget": of.budget,
+            "expires_at": clock.now() + of.lasts,
+            "made_from": made_from,
+        }
+        made, fresh = StandingGrant.objects.get_or_create(pk=UUID(pk), defaults=fields)
+        if fresh:
+            audit.record(by, "standing_grant_made", workspace_id=of.workspace_id, subject=("standing_grant", made.pk), budget=of.budget)
     return made
 
 
@@ -165,6 +172,19 @@ def record(run: Held, action: ProposedAction, grant: StandingGrant) -> StandingU
     use = StandingUse.objects.create(grant=grant, action=action, digest=action.digest, policy=action.policy, number=number, seq=seq)
     decisions.settle(run, action, "approved", seq=seq)
     return use
+
+
+def asks(grant: StandingGrant, actor: Actor) -> list[dict[str, str]]:
+    """Its conditions as this person may see them: their values are arguments of actions, in full only for who may decide there."""
+    if rules.can(actor, "approvals.decide", grant.workspace_id):
+        return list(grant.conditions)
+    label = TOOLS[grant.tool].label if grant.tool in TOOLS else "secret"
+    label = "personal" if label in ("public", "internal") else label
+    return [_masked(each, label) if "path" in each and "value" in each else each for each in grant.conditions]
+
+
+def _masked(condition: dict[str, str], label: str) -> dict[str, str]:
+    return condition | {"value": plain(redact(condition["value"].encode(), media_type="text/plain", label=label).text)}
 
 
 def suggested(action: ProposedAction, arguments: Mapping[str, object]) -> list[dict[str, str]]:

@@ -34,7 +34,7 @@ def grant(request: HttpRequest, grant_id: UUID) -> HttpResponse:
         "found": found,
         "is_open": standing_grants.standing(found.workspace_id).filter(pk=found.pk).exists(),
         "tool": tool_name(found.tool),
-        "asks": [conditions.said(each) for each in found.conditions],
+        "asks": [conditions.said(each) for each in standing_grants.asks(found, request.actor)],
         "uses": [(use, plain(texts[use.action.subject_id].text)) for use in uses],
         "may": request.actor.user_id == found.owner_id or rules.can(request.actor, "policies.manage", found.workspace_id),
     }

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from access.errors import Forbidden
-from access.models import Membership
+from access.models import AuditEntry, Membership
 from access.rules import person
 from approvals import decisions, editing, exact, freezes, policy, presenting, standing_grants, unknown
 from approvals.findings import Warning
@@ -80,6 +80,29 @@ def test_it_is_made_only_after_its_back_test_and_only_by_who_may_decide(cast):
             fields: dict[str, Any] = {"tool": "change_record", "asks": [GDYNIA], "budget": 3, "lasts": timedelta(hours=1)}
             standing_grants.wanted(cast.workspace.pk, **fields | wrong)
     assert not StandingGrant.objects.exists()
+
+
+def test_a_double_click_makes_one_and_a_revoked_one_is_not_made_again_by_its_back_test(cast):
+    reviewed(cast)
+    riley = person(cast.riley.pk)
+    of = standing_grants.wanted(cast.workspace.pk, tool="change_record", asks=[GDYNIA], budget=3, lasts=timedelta(hours=1))
+    shown = standing_grants.token(of, riley)
+    made = together([partial(standing_grants.make, of, by=riley, shown=shown)] * 2)
+    assert [each.pk for each in made] == [StandingGrant.objects.get().pk] * 2
+    assert AuditEntry.objects.filter(verb="standing_grant_made").count() == 1
+    standing_grants.revoke(made[0], by=riley)
+    assert standing_grants.make(of, by=riley, shown=shown).revoked_at is not None
+    assert not standing_grants.standing(cast.workspace.pk).exists()
+
+
+def test_what_it_names_of_an_action_is_in_full_only_for_who_may_decide(cast):
+    grant = stands(cast, GDYNIA | {"path": "$.fields.mail", "value": "marta@oyelaran.example"})
+    for who, seen in ((cast.riley, True), (cast.morgan, False)):
+        browser = Client()
+        browser.force_login(who)
+        for address in ("/policies", f"/standing-grants/{grant.pk}", f"/api/v1/standing-grants/{grant.pk}", "/api/v1/standing-grants"):
+            answer = browser.get(address)
+            assert answer.status_code == 200 and ("oyelaran" in answer.content.decode()) is seen, (who.name, address)
 
 
 def test_it_never_covers_a_send_with_all_three_legs(cast):
