@@ -75,8 +75,11 @@ def asked(request: HttpRequest) -> Wanted:
     """The filter of the inbox that a request comes from: of its own address, else of the page that it was made on."""
     if "view" in request.GET or "q" in request.GET:
         return read(request.GET.dict())
-    page = urlsplit(request.headers.get("HX-Current-URL") or request.headers.get("Referer") or "")
-    return of_query(page.query) if page.path.startswith(PLACES) else Wanted()
+    try:
+        page = urlsplit(request.headers.get("HX-Current-URL") or request.headers.get("Referer") or "")
+    except ValueError:  # it is no address
+        return EVERYTHING
+    return of_query(page.query) if page.path.startswith(PLACES) else EVERYTHING
 
 
 def _holds(term: str) -> Q:
