@@ -4,7 +4,7 @@ import html
 import re
 from datetime import timedelta
 from decimal import Decimal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.test import Client
@@ -162,7 +162,7 @@ def test_what_was_taken_out_by_hand_stays_out_and_can_be_put_back(riley, three):
     assert three[1].again().state == "waiting"
 
 
-@pytest.mark.parametrize("item", ["", "x", "0" * 64, f"{uuid4()}", f"{uuid4()}:zz", "\0"])
+@pytest.mark.parametrize("item", ["", "x", "0" * 64, f"{UUID(int=7)}", f"{UUID(int=7)}:zz", "\0"])
 def test_a_form_that_makes_no_sense_decides_nothing(riley, three, item):
     answer = riley.post(address(three[0], "decisions"), {"verdict": "approved", "item": item})
     assert answer.status_code in (409, 422) and Decision.objects.count() == 0
