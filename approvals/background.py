@@ -159,6 +159,7 @@ def _legs(action: ProposedAction, before: list[_Told]) -> tuple[Leg, ...]:
         legs = Leg("May have read private data", unseen), Leg("May have read outside text", unseen), Leg("Sends data out", "")
         return legs if tool is not None and tool.sends_out else ()
     used = [(TOOLS[event.data["tool"]], event.seq) for event in before if event.type == "tool.started" and event.data["tool"] in TOOLS]
+    used += [(tool, action.proposed_seq)] if tool else []
     private = _leg("Read private data", [(t, seq) for t, seq in used if t.reads_private])
     outside = _leg("Read outside text", [(t, seq) for t, seq in used if t.reads_untrusted])
     if tool is None or not tool.sends_out or not private or not outside:

@@ -162,10 +162,10 @@ def proposed(action_id: UUID) -> Proposal:
 
 
 def taint_of(run: Run, tool: Tool) -> Taint:
-    """What the run has read so far, from its log, and whether this tool sends. An agent outside reads unseen: that is both."""
+    """What the run has read so far, from its log, and this tool would read, and whether it sends. An agent outside reads unseen: both."""
     if not run.workflow:
         return Taint(True, True, tool.sends_out)
-    used = [TOOLS[name] for name in tools_used(run) if name in TOOLS]
+    used = [tool, *(TOOLS[name] for name in tools_used(run) if name in TOOLS)]  # itself too: it may read and send in one call
     return Taint(any(t.reads_private for t in used), any(t.reads_untrusted for t in used), tool.sends_out)
 
 

@@ -1,5 +1,6 @@
 """A policy is kept in versions: each save is a new one, and each action keeps the one it was judged by."""
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -13,12 +14,15 @@ from access.ids import uuid7
 from access.models import AuditEntry
 from access.rules import person
 from approvals import asked_for, decisions, demo, policy
+from approvals.gate import taint_of
 from approvals.models import AskedFor, Grant, Policy, PolicySet, ProposedAction
 from approvals.policy import PolicyChanged, WhyNeeded
 from runs import starting
 from runs.engine import executor
+from runs.engine.tools import TOOLS
 from runs.models import Event, Run
 from tests.approvals.mailing import propose_change, propose_mail
+from tests.factories import make_run
 from tests.together import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,6 +87,13 @@ def test_a_rule_about_an_argument_is_kept_when_something_is_proposed(cast):
     assert changing(cast).state == "succeeded"
     stopped = changing(cast, force=True)
     assert stopped.state == "parked" and not ProposedAction.objects.filter(run=stopped).exists()
+
+
+def test_what_a_tool_itself_reads_is_a_leg_too(cast):
+    run = make_run(cast)
+    run.workflow = "test-mailing"  # what an agent outside reads is not seen, and always counts
+    assert not taint_of(run, TOOLS["send_mail"]).lethal, "it has read nothing"
+    assert taint_of(run, replace(TOOLS["send_mail"], reads_private=True, reads_untrusted=True)).lethal
 
 
 def test_a_plan_may_be_asked_for_before_the_first_tool(cast):
