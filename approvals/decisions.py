@@ -107,7 +107,13 @@ def who_may(action: ProposedAction) -> list[User]:
 
 
 def claim(action: ProposedAction, *, by: Actor) -> None:
-    """Say that you are on it, for a quarter of an hour. AlreadyClaimed if somebody else is."""
+    """Say that you are on it, for a quarter of an hour. AlreadyClaimed if somebody else is.
+
+    Only who may decide: what is claimed is not sent on to others, and to whom it is their own could hold it up for ever.
+    """
+    may = may_decide(action, by)
+    if isinstance(may, No):
+        raise SelfApproval(may.why)
     now = clock.now()
     free = Q(claimed_by=None) | Q(claimed_until__lt=now) | Q(claimed_by=by.user_id)
     taken = ProposedAction.objects.filter(free, pk=action.pk, state="waiting").update(

@@ -29,6 +29,7 @@ from approvals.errors import (
     Frozen,
     NothingChanged,
     ReasonNeeded,
+    SelfApproval,
     Unreadable,
     WarningNotTicked,
 )
@@ -326,7 +327,7 @@ def _claiming(request: HttpRequest, action_id: UUID, verb: Any) -> HttpResponse:
         verb(action, by=request.actor)
         live.wake(action.run_id, action.workspace_id, action.run.seq)  # nothing new in the log, but a row looks different
         status = 200
-    except AlreadyClaimed as error:
+    except (AlreadyClaimed, SelfApproval) as error:
         status = error.status
     if request.headers.get("HX-Request") != "true":
         return HttpResponseRedirect(_address(request, action.pk), status=303)

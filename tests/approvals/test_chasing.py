@@ -69,6 +69,13 @@ def test_what_runs_out_soon_is_told_once_to_who_claimed_it_and_not_once_decided(
     assert [(mail["To"], mail["Subject"]) for mail in mailbox.mails] == [("riley@fernhill.example", "Send the reply runs out soon")]
 
 
+def test_to_whom_it_is_their_own_cannot_claim_it_and_so_keep_it_from_going_on(cast, proposed):
+    type(cast.agent).objects.filter(pk=cast.agent.pk).update(owner=cast.sam)
+    with pytest.raises(SelfApproval, match="own the agent"):
+        decisions.claim(proposed.again(), by=person(cast.sam.pk))
+    assert proposed.again().claimed_by is None
+
+
 def test_what_nobody_decides_goes_on_to_who_the_chain_names_once(cast, proposed, time_, mailbox):
     ada = person(cast.ada.pk)
     chasing.add_step(cast.workspace.pk, after=timedelta(hours=1), to=cast.sam.pk, by=ada)
