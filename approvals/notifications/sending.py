@@ -48,8 +48,9 @@ def send_due() -> int:
 
 
 def send_test(actor: Actor, workspace_id: UUID, channel: str) -> Message:
-    """A message that says how messages look, to this person by this channel. Sent by a worker, like any other."""
-    return Message.objects.create(workspace_id=workspace_id, user_id=actor.user_id, channel=channel, test=True)
+    """A message that says how messages look, to this person by this channel. Sent by a worker, like any other; one at a time."""
+    first = Message.objects.filter(user_id=actor.user_id, channel=channel, test=True, state="waiting").first()
+    return first or Message.objects.create(workspace_id=workspace_id, user_id=actor.user_id, channel=channel, test=True)
 
 
 def try_again(message: Message, *, by: Actor) -> bool:

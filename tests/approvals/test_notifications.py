@@ -268,6 +268,12 @@ def test_a_webhook_is_posted_signed_and_a_new_secret_overlaps_the_old(cast, time
     assert verified(new, *hook.posts[-1]) and not verified(old, *hook.posts[-1])
 
 
+def test_a_test_that_is_on_its_way_is_not_sent_again_for_each_press(cast):
+    sam = person(cast.sam.pk)
+    assert sending.send_test(sam, cast.workspace.pk, "mail") == sending.send_test(sam, cast.workspace.pk, "mail")
+    assert Message.objects.count() == 1
+
+
 @pytest.mark.parametrize(("status", "state"), [(500, "waiting"), (429, "waiting"), (302, "dead"), (410, "dead"), (200, "sent")])
 def test_what_a_webhook_answers_counts_and_a_redirect_is_not_followed(cast, hook, status, state):
     sam = person(cast.sam.pk)
