@@ -8,7 +8,7 @@ from access.models import Workspace
 from approvals import canonical, contacts, inspection
 from approvals.canonical import CanonicalAction
 from approvals.conditions import Case, Taint
-from approvals.models import ProposedAction
+from approvals.models import LEGS, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
@@ -39,9 +39,9 @@ def of(run: Run, tool: Tool, what: CanonicalAction, taint: Taint) -> Case:
 
 def kept(case: Case) -> dict[str, Any]:
     """What is kept of a case on the action's row: nothing that somebody wrote."""
-    legs = {"private": case.taint.read_private, "untrusted": case.taint.read_untrusted, "sends": case.taint.sends_out}
+    taint = (case.taint.read_private, case.taint.read_untrusted, case.taint.sends_out)
     return {
-        "legs": [name for name, there in legs.items() if there],
+        "legs": [name for name, there in zip(LEGS, taint, strict=True) if there],
         "label": case.label,
         "recipients": case.recipients,
         "outside": case.outside,

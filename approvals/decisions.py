@@ -259,7 +259,7 @@ def _part(action: ProposedAction, user_id: UUID | None) -> str:
         return "own this run"
     if run.starter_kind == "human" and str(user_id) == run.starter_id:
         return "started this run"
-    if user_id is not None and user_id == action.editor_id and not action.policy.editor_may_approve:
+    if user_id is not None and user_id == action.editor_id and (action.is_tainted or not action.policy.editor_may_approve):
         return "edited this action"
     return ""
 

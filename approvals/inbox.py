@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 
 from access import rules
 from access.rules import Actor
-from approvals.models import Decision, ProposedAction
+from approvals.models import LEGS, Decision, ProposedAction
 from approvals.wanted import EVERYTHING, VIEWS, Wanted
 from config import clock
 from runs.engine.tools import TOOLS
@@ -201,7 +201,8 @@ def unknown_to(actor: Actor) -> QuerySet[ProposedAction]:
 def not_self(actor: Actor) -> Q:
     """Actions not started, owned or edited by this person. For many rows what `decisions.may_decide` is for one."""
     owned = Q(run__owner=actor.user_id) | Q(run__agent__owner=actor.user_id)
-    edited = Q(editor__isnull=False, editor=actor.user_id, policy__editor_may_approve=False)
+    another = Q(policy__editor_may_approve=False) | Q(judged_on={}) | Q(judged_on__legs=list(LEGS))
+    edited = Q(editor__isnull=False, editor=actor.user_id) & another
     return ~(owned | Q(run__starter_kind="human", run__starter_id=actor.id) | edited)
 
 

@@ -25,6 +25,7 @@ from runs.models import Run
 
 STATES = ("waiting", "approved", "rejected", "expired", "superseded", "withdrawn", "recalled", "refused")
 OPEN = ("waiting", "approved")
+LEGS = ("private", "untrusted", "sends")  # of the taint, in the order in which they are kept
 
 
 class PolicySet(models.Model):
@@ -167,6 +168,11 @@ class ProposedAction(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool} {self.digest[:12]}"
+
+    @property
+    def is_tainted(self) -> bool:
+        """Whether it sends data out of a run that has read private data and outside text, as the rules saw it. Yes if that was not kept."""
+        return len(self.judged_on.get("legs", LEGS)) == len(LEGS)
 
 
 class Look(models.Model):

@@ -5,11 +5,12 @@ import re
 import pytest
 
 from access.rules import person
-from approvals import decisions, editing, exact, policy
+from approvals import decisions, editing, exact, inbox, policy
 from approvals.errors import AlreadyDecided, DigestChanged, EditRefused, NothingChanged, SelfApproval, Unreadable
 from approvals.models import Decision, Grant, ProposedAction
 from runs.models import Event, Run
 from tests.approvals.mailing import propose_change, propose_mail, rules, sent, text
+from tests.approvals.test_policy_versions import rule, save
 from tests.together import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,6 +50,18 @@ def test_what_runs_is_the_edit_that_another_person_approved(cast, proposed):
     (message,) = sent
     assert message["body"] == "Hello Marta,\n\nit is refunded.\n"
     assert message["key"] == str(Grant.objects.get(action=new).pk)
+
+
+def test_an_editor_may_approve_where_the_policy_says_so_and_never_what_is_tainted(cast):
+    mail, change = propose_mail(cast), propose_change(cast)
+    save(cast, *(rule(cast, "reviewers", tool, editor_may_approve=True) for tool in ("send_mail", "change_record")))
+    riley = person(cast.riley.pk)
+    tainted, plain = edited(mail, riley, subject="Your refund").action, edited(change, riley, note="As she wrote").action
+    assert list(inbox.mine(riley)) == [plain]
+    with pytest.raises(SelfApproval, match="edited this action"):
+        approve(tainted, cast.riley)
+    assert approve(plain, cast.riley).action.state == "approved"
+    assert approve(tainted, cast.sam).action.state == "approved"
 
 
 def test_approvals_of_the_old_one_do_not_count(cast):
