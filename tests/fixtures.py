@@ -106,7 +106,7 @@ def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
     with ExitStack() as opened:
 
         def make(**options: Any) -> BrowserContext:
-            context = browser.new_context(**options)
+            context = browser.new_context(**{"reduced_motion": "reduce"} | options)  # what moves is drawn all the time
             context.set_default_timeout(20_000)
             opened.callback(context.close)
             return context

@@ -51,7 +51,7 @@ def run_pages(run: Triage) -> list[str]:
 
 @contextmanager
 def browsing(browser: Browser, server: Stack, who: str, width: int, theme: str) -> Iterator[tuple[Page, list[str]]]:
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce")
     context.set_default_timeout(30_000)
     page, complaints = context.new_page(), []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)

@@ -41,7 +41,7 @@ def drawn(main: str, **context: object) -> str:
     request = RequestFactory().get("/")
     request.actor = RILEY
     source = '{% extends "base.html" %}{% block title %}Test{% endblock %}{% block main %}' + main + "{% endblock %}"
-    return engines["django"].from_string(source).render({"inbox_count": 3, **context}, request)
+    return engines["django"].from_string(source).render({"inbox_count": 3, "frozen_now": [], **context}, request)
 
 
 @dataclass
