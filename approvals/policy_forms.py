@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -66,7 +67,7 @@ def of(rule: Policy | None, places: int) -> Typed:
 def typed(data: QueryDict) -> Typed:
     """The form as it was sent."""
     lists = [data.getlist(name)[: conditions.MAX_CONDITIONS + BLANK] for name in PARTS]
-    rows = (dict(zip(PARTS, (text[:400] for text in row), strict=True)) for row in zip(*lists, strict=False))
+    rows = (dict(zip(PARTS, (text[:400] for text in row), strict=True)) for row in zip_longest(*lists, fillvalue=""))
     names = ("key", "place", "name", "tool", "need", "quorum", "expires", "lasts", "a_day", "a_day_amount", "editor", "plan", "out", "why")
     return Typed({name: data.get(name, "")[:2000] for name in names}, tuple(row for row in rows if row["what"]))
 

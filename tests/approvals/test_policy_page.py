@@ -101,6 +101,12 @@ def test_a_condition_that_is_not_understood_is_said_beside_what_was_typed(cast, 
     assert 'value="x&lt;b&gt;y"' in page.content.decode() and 'value="$..to"' in page.content.decode()
 
 
+def test_a_condition_that_came_by_halves_is_not_left_out(cast, ada):
+    propose_mail(cast)
+    page = post(ada, form(cast, what=["effect", "argument"], path=["", "$.to[*]"], test=["is", "is"], value=["send"]))
+    assert page.status_code == 422 and "Condition 2: it compares with nothing." in text(page)
+
+
 def test_a_rule_is_put_in_its_place_and_taken_out(cast, ada):
     propose_mail(cast)
     new = form(cast, key="01900000-0000-7000-8000-000000000001", name="No outside mail", need="never", place="1")
