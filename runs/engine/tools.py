@@ -210,7 +210,8 @@ TOOLS: dict[str, Tool] = {}
 
 
 def tool(*, effect: Effect, title: str, **options: Any) -> Callable[[Callable[..., Any]], Tool]:
-    """Declare a function as a tool. Options are the fields of `Tool`."""
+    """Declare a function as a tool. Options are the fields of `Tool`. What sends also sends out, unless it says that it does not."""
+    options.setdefault("sends_out", effect == "send")
 
     def declare(function: Callable[..., Any]) -> Tool:
         name = options.pop("name", function.__name__)

@@ -19,7 +19,7 @@ from approvals.models import AskedFor, Grant, Policy, PolicySet, ProposedAction
 from approvals.policy import PolicyChanged, WhyNeeded
 from runs import starting
 from runs.engine import executor
-from runs.engine.tools import TOOLS
+from runs.engine.tools import TOOLS, Call, tool
 from runs.models import Event, Run
 from tests.approvals.mailing import propose_change, propose_mail
 from tests.factories import make_run
@@ -94,6 +94,16 @@ def test_what_a_tool_itself_reads_is_a_leg_too(cast):
     run.workflow = "test-mailing"  # what an agent outside reads is not seen, and always counts
     assert not taint_of(run, TOOLS["send_mail"]).lethal, "it has read nothing"
     assert taint_of(run, replace(TOOLS["send_mail"], reads_private=True, reads_untrusted=True)).lethal
+
+
+def test_a_tool_that_sends_also_sends_out_unless_it_says_otherwise():
+    def post_it(call: Call) -> None: ...
+
+    try:
+        assert tool(effect="send", title="Post it")(post_it).sends_out
+        assert not tool(effect="send", title="Post it", sends_out=False)(post_it).sends_out
+    finally:
+        TOOLS.pop("post_it", None)
 
 
 def test_a_plan_may_be_asked_for_before_the_first_tool(cast):
