@@ -48,7 +48,9 @@ def _belongs_to(database: str, item: pytest.Item) -> bool:
     if database == "sqlite":
         return item.get_closest_marker("postgres_only") is None
     uses = any(map(item.get_closest_marker, ("django_db", "acceptance", "both_databases"))) or DATABASE_FIXTURES & set(item.fixturenames)
-    return bool(uses) and not any(map(item.get_closest_marker, ("sqlite_only", "any_database")))
+    if item.get_closest_marker("sqlite_only"):
+        return False
+    return bool(item.get_closest_marker("both_databases") or (uses and not item.get_closest_marker("any_database")))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -14,7 +14,7 @@ from tests.approvals import mailing
 from tests.approvals.mailing import MAIL, propose_mail, send_mail, sent, text
 from tests.together import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 WHY = "Why is accounts@brightwater.example copied in?"
 
 
@@ -82,6 +82,7 @@ def test_one_question_is_open_at_a_time_and_the_same_again_is_the_first(cast, pr
     assert len(events(proposed, "question.asked")) == 1
 
 
+@pytest.mark.both_databases
 def test_the_same_question_at_once_is_one(cast, proposed):
     asked = together([lambda: ask(proposed, cast.riley)] * 5)
     assert len({each.question for each in asked}) == 1 and len(events(proposed, "question.asked")) == 1

@@ -20,7 +20,7 @@ from tests.approvals.mailing import Proposed, propose_mail, rules, text
 from tests.approvals.noticing import Clock, Mailbox, mail_server, tick
 from tests.together import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 DAY = timedelta(days=1)
 
 
@@ -97,6 +97,7 @@ def test_what_nobody_decides_goes_on_to_who_the_chain_names_once(cast, proposed,
     assert [(mail["To"], mail["Subject"]) for mail in mailbox.mails] == [("sam@fernhill.example", "Send the reply came to you")]
 
 
+@pytest.mark.both_databases
 def test_escalating_races_deciding_and_neither_is_lost(cast, proposed, time_):
     chasing.add_step(cast.workspace.pk, after=timedelta(hours=1), to=cast.sam.pk, by=person(cast.ada.pk))
     time_.on(hours=2)
@@ -214,6 +215,7 @@ def test_only_another_who_may_decide_can_be_named(cast, who):
         away(cast, cast.morgan, cast.riley)
 
 
+@pytest.mark.both_databases
 def test_one_at_a_time_decides_for_somebody(cast):
     away(cast, cast.riley, cast.sam)
     now = datetime.now(UTC)

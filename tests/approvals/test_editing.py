@@ -13,7 +13,7 @@ from tests.approvals.mailing import propose_change, propose_mail, rules, sent, t
 from tests.approvals.test_policy_versions import rule, save
 from tests.together import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 HTMX = {"HX-Request": "true", "HX-Target": "panel"}
 
 
@@ -136,6 +136,7 @@ def test_nothing_that_a_person_edited_is_granted_by_a_rule_alone(cast):
     assert made.action.state == "waiting" and not Grant.objects.filter(action=made.action).exists()
 
 
+@pytest.mark.both_databases
 def test_editing_races_deciding_and_one_of_them_stands(cast, proposed):
     outcomes = together(
         [
@@ -150,6 +151,7 @@ def test_editing_races_deciding_and_one_of_them_stands(cast, proposed):
     assert ProposedAction.objects.filter(state="waiting").count() == 1 - approved
 
 
+@pytest.mark.both_databases
 def test_the_same_edit_twice_at_once_makes_one_action(cast, proposed):
     made = together([lambda: edited(proposed, person(cast.riley.pk), subject="Your refund")] * 4)
     assert len({each.action.pk for each in made}) == 1 and sum(not each.again for each in made) == 1

@@ -143,10 +143,11 @@ async def test_what_a_reader_missed_is_sent_once_more_when_the_reader_says_what_
 
 
 async def last(socket: WebsocketCommunicator) -> str:
-    """What was said last of what is said without a pause."""
-    message = await socket.receive_from(WITHIN)
+    """The open action as it was drawn last before a pause; a message of the queue alone says nothing of it."""
+    message = await hear(socket, "data-drawn")
     while not await socket.receive_nothing(1):
-        message = await socket.receive_from(1)
+        later = await socket.receive_from(1)
+        message = later if "data-drawn" in later else message
     return message
 
 

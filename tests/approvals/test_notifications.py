@@ -31,7 +31,7 @@ from tests.approvals.noticing import Clock, Hook, Mailbox, mail_server, tick, we
 from tests.factories import end, make_run
 from tests.together import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 GATHERED = 6  # seconds after which what came together is sent
 
 
@@ -187,6 +187,7 @@ def test_a_worker_that_died_after_sending_leaves_the_same_id_to_the_next(cast, p
     assert Message.objects.get(pk=message.pk).state == "sent", "a late worker changes nothing"
 
 
+@pytest.mark.both_databases
 def test_two_workers_at_once_send_each_thing_once(cast, time_, mailbox):
     for each in range(2):
         propose_mail(cast, title=f"Ticket ZN-{each}")

@@ -14,7 +14,7 @@ from approvals.models import Decision, Policy, PolicySet, ProposedAction
 from tests.approvals.mailing import propose_change, propose_mail, text
 from tests.approvals.test_policy_versions import changing, rule, save
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 SECRET = "Hutnicza 12, code 4711"
 
 

@@ -100,7 +100,7 @@ def test_a_batch_with_one_bad_event_writes_nothing(agent, start):
         ({"type": "signal.received", "data": {}}, "signals"),
         ({"type": "effect.done", "data": {}}, "outcome"),
         ({"type": "budget.exceeded", "data": {}}, "nobody"),
-        ({"type": "question.asked", "data": {}}, "question"),
+        ({"type": "question.answered", "data": {}}, "answers"),
     ],
 )
 def test_an_event_that_is_not_the_agents_is_refused_with_the_right_route(agent, start, event, route):
