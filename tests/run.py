@@ -51,7 +51,7 @@ def phases() -> list[Phase]:
     # File by file in the order of collection, which begins with the long ones; acceptance tests start the house anyway, so one by one.
     # Three processes on two cores where tests often wait, but not where they say how soon something must have happened.
     unit = {"marks": "not browser and not acceptance", "dist": "loadfile", "processes": 3}
-    browser = {"marks": "browser", "dist": "loadfile", "processes": 3}
+    browser = {"marks": "browser", "dist": "loadfile"}
     acceptance = {"marks": "acceptance and not browser", "dist": "load"}
     return [
         Phase("Unit and integration", "sqlite", **unit),
