@@ -32,8 +32,15 @@ def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(brow
         page.get_by_text("is in force.").first.wait_for()
         assert "Tried in a browser." in page.get_by_role("region", name="History").inner_text()
         assert faults(page) == []
+        page.get_by_role("region", name="History").get_by_role("link").nth(1).click()  # and back, also for the other tests of this stack
+        page.get_by_label("Why go back to it").fill("It was only to try.")
+        page.get_by_role("button", name="Try on the last 1,000 actions").click()
+        page.get_by_role("button", name="Save as version").click()
+        page.get_by_text("is in force.").first.wait_for()
+        assert "It was only to try." in page.get_by_role("region", name="History").inner_text()
     with Person(server, "Sam") as sam:
         sam.decide(action, "approved")
+    run.wait_for("succeeded")
     with browsing(browser, server, "Riley", 1440, "dark") as (page, complaints):
         page.goto(f"{server.base_url}/actions/{UUID(str(action['id']))}")
         page.get_by_role("link", name="Approve the like for an hour…").click()
