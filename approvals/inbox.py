@@ -116,12 +116,11 @@ class Queue:
     waiting: int = 0
     chips: tuple[Chip, ...] = ()
 
-    def after(self, action_id: UUID) -> Row | None:
-        """The row to go to from an action: the one below it, else the first."""
-        waiting = [row for row in self.rows if row.gone is None or row.id == action_id]
-        at = next((i for i, row in enumerate(waiting) if row.id == action_id), -1)
-        rest = waiting[at + 1 :] + waiting[: max(at, 0)]
-        return rest[0] if rest else None
+    def after(self, action: ProposedAction) -> Row | None:
+        """The row to go to from an action: the one below where it is or was, else the first."""
+        place = (-action.risk, action.expires_at, action.pk)
+        others = [row for row in self.rows if row.gone is None and row.id != action.pk]
+        return next((row for row in others if (-row.risk, row.until, row.id) > place), others[0] if others else None)
 
     @property
     def suffix(self) -> str:

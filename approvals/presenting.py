@@ -270,7 +270,7 @@ def course_fragments(drawn: Course, rows: Queue) -> str:
 
 
 def _over(drawn: Course, rows: Queue) -> dict[str, Any]:
-    return {"course": drawn, "next_row": rows.after(drawn.action.pk), "queue": rows, "typed": Typed()}
+    return {"course": drawn, "next_row": rows.after(drawn.action), "queue": rows, "typed": Typed()}
 
 
 def push_outcome(actor: Actor, action_id: UUID, after: int) -> tuple[str, int]:

@@ -205,7 +205,7 @@ def _page(
         "panel": panel,
         "queue": rows,
         "open_id": opened,
-        "next_row": rows.after(opened) if opened else None,
+        "next_row": rows.after(panel.action) if panel else None,
         "inbox_count": rows.waiting,
         "inbox_decides": rows.decides,
         "title": plain(panel.course.subject) if panel else "Inbox",
@@ -227,7 +227,7 @@ def _page(
 def _bar(request: HttpRequest, action: ProposedAction, typed: Typed) -> HttpResponse:
     drawn = presenting.bar(action, request.actor, typed)
     rows = _rows(request, action.pk)
-    context = {"course": drawn, "next_row": rows.after(action.pk), "queue": rows, "typed": typed, "over": True}
+    context = {"course": drawn, "next_row": rows.after(action), "queue": rows, "typed": typed, "over": True}
     return render(request, "approvals/_decide.html", context, status=422 if typed.error else 200)
 
 

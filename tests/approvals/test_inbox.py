@@ -90,8 +90,8 @@ def test_the_open_action_keeps_its_place_until_it_is_left(cast):
     assert subjects(kept) == ["E-mail a reply to A", "E-mail a reply to B", "E-mail a reply to C"]
     assert (kept.rows[1].gone.word, kept.rows[1].gone.by, kept.count) == ("Approved", "Sam", 2)
     assert kept.gone == []
-    assert kept.after(second.action.pk).id == third.action.pk
-    assert inbox.queue(riley).after(second.action.pk).id == first.action.pk
+    assert kept.after(second.action).id == third.action.pk
+    assert inbox.queue(riley).after(second.action).id == third.action.pk, "it keeps its place though it is gone from the queue"
 
 
 def test_a_claim_is_seen_until_it_lapses(cast):
@@ -246,7 +246,7 @@ def test_a_push_says_what_is_next_by_the_queue_that_it_draws(cast, riley):
     ProposedAction.objects.filter(pk=late.action.pk).update(expires_at=done.action.expires_at)
     again = presenting.push_inbox(actor, done.action.pk, last_key=first.key)
     assert again.key == first.key and 'id="status-' not in again.html, "nothing but the queue changed"
-    assert f'data-next="row-{again.queue.after(done.action.pk).id}"' in again.html
+    assert f'data-next="row-{again.queue.after(done.action).id}"' in again.html
     page = riley.get(done.url(), headers={"HX-Request": "true", "HX-Target": "panel"}).content.decode()
     assert re.search(r'data-next="([^"]+)"', page)
 

@@ -312,6 +312,7 @@ def test_the_back_button_and_a_replayed_form_decide_nothing_more(page, waiting):
     page.get_by_role("button", name="Approve and send").click()
     expect(page.get_by_text("You approved exactly this.")).to_be_visible()
     page.go_back()
+    page.locator("html[data-live=open]").wait_for()
     page.go_forward()
     expect(page.get_by_text("You approved exactly this.")).to_be_visible()
     expect(page.get_by_role("button", name="Approve and send")).to_have_count(0)
