@@ -44,3 +44,11 @@ def parse_reference(text: str) -> str:
     if not _SHORTEST <= len(body) <= _LONGEST or not set(body) <= set(_ALPHABET):
         raise NotAReference
     return f"{_PREFIX}-{body}"
+
+
+def as_uuid(text: str) -> UUID | None:
+    """What somebody sent as an id; None if it is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from access.errors import Refusal
+from access.ids import as_uuid
 from approvals import bulk, decisions, looks, presenting
 from approvals.bulk import Batch, Item
 from approvals.course import tool_title
@@ -128,11 +129,4 @@ def _address(like: ProposedAction, item: UUID | None, out: Sequence[UUID]) -> st
 def _out(request: HttpRequest) -> list[UUID]:
     """What was taken out by hand."""
     sent = request.POST if request.method == "POST" else request.GET
-    return list(dict.fromkeys(pk for text in sent.getlist("out")[:MOST_OUT] if (pk := _uuid(text))))
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
+    return list(dict.fromkeys(pk for text in sent.getlist("out")[:MOST_OUT] if (pk := as_uuid(text))))

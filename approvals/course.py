@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
@@ -130,7 +131,7 @@ class Course:
     def asked_open(self) -> bool:
         return any(each.is_open for each in self.exchanges)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Changes exactly when a viewer must be shown something new.
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access import rules
 from access.errors import Refusal
+from access.ids import as_uuid
 from approvals import freezes, stops
 from approvals.models import Freeze
 from config import clock
@@ -39,7 +40,7 @@ def freezes_page(request: HttpRequest) -> HttpResponse:
     workspace_id = rules.require(request.actor, "approvals.freeze")
     target, lasts = request.POST.get("target", ""), LASTS.get(request.POST.get("lasts", ""), LASTS[""])[1]
     what, _, name = target.partition(":")
-    given: dict[str, Any] = {"agent_id": _uuid(name)} if what == "agent" else {"tool": name} if what == "tool" else {}
+    given: dict[str, Any] = {"agent_id": as_uuid(name)} if what == "agent" else {"tool": name} if what == "tool" else {}
     try:
         made = freezes.freeze(
             workspace_id,
@@ -93,10 +94,3 @@ def _page(
 def _whole_minute(lasts: timedelta) -> datetime:
     """Up to a whole minute, so that a double click asks for the same."""
     return (clock.now() + lasts + timedelta(minutes=1)).replace(second=0, microsecond=0)
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

@@ -17,6 +17,7 @@ from django.views.decorators.vary import vary_on_headers
 
 from access import rules
 from access.errors import Forbidden, NotFound, Refusal
+from access.ids import as_uuid
 from access.rules import Actor
 from approvals import asking, changes, decisions, edit_form, editing, exact, inbox, presenting, taking_back, wanted, warned
 from approvals.course import Mode, Typed, course
@@ -51,7 +52,7 @@ SAFE_TYPES = frozenset({"text/plain", "text/csv", "application/pdf", "image/png"
 def inbox_page(request: HttpRequest) -> HttpResponse:
     """The queue with its first row open; or, asked for `more`, the next rows."""
     rules.require(request.actor, "approvals.view")
-    after = _uuid(request.GET.get("after", ""))
+    after = as_uuid(request.GET.get("after", ""))
     rows = inbox.queue(request.actor, wanted.read(request.GET.dict()), after=after)
     if _target(request) == "more":
         return render(request, "approvals/_rows.html", {"queue": rows})
@@ -375,13 +376,6 @@ def _unticked(action: ProposedAction, typed: Typed) -> str:
 
 def _before(actor: Actor, action: ProposedAction, earlier: str) -> ProposedAction | None:
     """The action that this one replaced, if the reader comes from there."""
-    pk = _uuid(earlier)
+    pk = as_uuid(earlier)
     rows = rules.visible(actor, ProposedAction, "approvals.view").select_related(*presenting.RELATED)
     return rows.filter(pk=pk, superseded_by=action).first() if pk else None
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

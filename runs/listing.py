@@ -109,6 +109,11 @@ class Row:
         return "rejected" if self.nothing else self.run.state
 
     @property
+    def state_word(self) -> str:
+        """The word of the state where it is not the state's own."""
+        return "Nothing done" if self.nothing else ""
+
+    @property
     def age(self) -> timedelta:
         return clock.now() - self.run.created_at
 

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from access import rules
+from access.ids import as_uuid
 from access.models import User
 from access.rules import Actor
 from access.templatetags.handrail import spell
@@ -276,15 +277,7 @@ def names_in(lines: Iterable[Mapping[str, object]], run: Run) -> dict[str, str]:
             ids.add(body["actor"]["id"])
         if to := body["data"].get("to"):
             ids.add(to)
-    return {str(pk): name for pk, name in User.objects.filter(pk__in=filter(_is_id, ids)).values_list("pk", "name")}
-
-
-def _is_id(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
+    return {str(pk): name for pk, name in User.objects.filter(pk__in=filter(as_uuid, ids)).values_list("pk", "name")}
 
 
 def name_of(who: Who, names: Mapping[str, str], run: Run) -> str:

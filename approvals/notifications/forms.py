@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, time, timedelta
-from uuid import UUID
 
 from django.http import QueryDict
 
@@ -36,13 +35,6 @@ def minutes(text: str) -> timedelta:
     """So many minutes; none if it is no number."""
     plain = text.strip()
     return timedelta(minutes=int(plain)) if plain.isascii() and plain.isdigit() and len(plain) < 7 else timedelta()
-
-
-def uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def _time(text: str) -> time | None | bool:

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access import rules
 from access.errors import BadInput, Forbidden, NotSignedIn, Refusal
+from access.ids import as_uuid
 from access.rules import Actor
 from approvals.notifications import chasing, delegation, forms, pages, preferences, sending, webhooks
 from approvals.notifications.models import CHANNELS, Delegation, EscalationStep, Message
@@ -86,7 +87,7 @@ def delegate(request: HttpRequest) -> HttpResponse:
     zone = preferences.of(actor.user_id).quiet.zone
     try:
         starts_at, ends_at = forms.days(request.POST, zone)
-        delegation.delegate(where, by=actor, to=forms.uuid(request.POST.get("to", "")), starts_at=starts_at, ends_at=ends_at)
+        delegation.delegate(where, by=actor, to=as_uuid(request.POST.get("to", "")), starts_at=starts_at, ends_at=ends_at)
     except Refusal as error:
         return _page(request, actor, away_error=error, typed=request.POST.dict(), status=error.status)
     messages.success(request, "Saved. It ends by itself; you can end it at any time.")
@@ -129,7 +130,7 @@ def chain(request: HttpRequest) -> HttpResponse:
     where = rules.require(request.actor, "access.manage")
     if request.method != "POST":
         return _chain(request, where)
-    minutes, to = forms.minutes(request.POST.get("minutes", "")), forms.uuid(request.POST.get("to", ""))
+    minutes, to = forms.minutes(request.POST.get("minutes", "")), as_uuid(request.POST.get("to", ""))
     step: Callable[[], None] = (
         (lambda: chasing.set_reminder(where, minutes, by=request.actor))
         if request.POST.get("do") == "remind"
