@@ -67,6 +67,7 @@ class Held:
     row: Run
     changed: dict[str, Any] = field(default_factory=dict)
     pending: list[_Pending] = field(default_factory=list)
+    texts: list[Payload] = field(default_factory=list)  # sealed, and stored with the events
     ending: State | None = None  # what `move` is ending the run as
 
     def append(
@@ -87,7 +88,7 @@ class Held:
             raise IllegalTransition(f"{data.type} does not make a run {self.ending or self.row.state}.", state=self.row.state)
         if getattr(data, "artifact", None) != (artifact and artifact.pk) or (artifact and artifact.run_id != self.row.pk):
             raise InvalidEvent("An artifact stands in the event that made it, in the log of its own run.", type=data.type)
-        payloads = {role: self._kept(data, role, text) for role, text in (texts or {}).items()}
+        payloads = self._sealed(data, texts or {})
         commitments = {role: payload.commitment for role, payload in payloads.items()}
         body = _body(data, actor, commitments, caused_by, sender, sent_at)
         seq, prev = self.row.seq + 1, bytes(self.row.head_hash)
@@ -124,14 +125,18 @@ class Held:
         """What this transaction has appended so far: sequence number, type, body."""
         yield from ((event.seq, event.type, event.body) for event in self.pending)
 
-    def _kept(self, data: Data, role: str, text: Text | Payload) -> Payload:
-        if not data.roles.fullmatch(role):
-            raise InvalidEvent(f"{data.type} carries no text called “{role[:40]}”.", type=data.type)
-        if isinstance(text, Payload):
-            if text.workspace_id != self.row.workspace_id:
+    def _sealed(self, data: Data, texts: Mapping[str, Text | Payload]) -> dict[str, Payload]:
+        """A payload for each text; what is not one yet is sealed, and stored when the events are."""
+        for role, text in texts.items():
+            if not data.roles.fullmatch(role):
+                raise InvalidEvent(f"{data.type} carries no text called “{role[:40]}”.", type=data.type)
+            if isinstance(text, Payload) and text.workspace_id != self.row.workspace_id:
                 raise InvalidEvent("This text belongs to another workspace.", type=data.type)
-            return text
-        return vault.keep(self.row.workspace_id, text.content, label=text.label, media_type=text.media_type)
+        plain = {role: text for role, text in texts.items() if isinstance(text, Text)}
+        contents = [(text.content, text.label, text.media_type) for text in plain.values()]
+        made = dict(zip(plain, vault.sealed(self.row.workspace_id, contents) if contents else (), strict=True))
+        self.texts.extend(made.values())
+        return {role: made.get(role, text) for role, text in texts.items()}
 
 
 @contextmanager
@@ -195,6 +200,8 @@ def _body(
 
 
 def _flush(held: Held, before: int) -> None:
+    if held.texts:
+        vault.store(held.texts)
     if held.pending:
         _insert(held)
     if not held.changed:
