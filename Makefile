@@ -10,7 +10,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: demo test reset help
 # what other projects may have left in the environment means nothing here
-ours := env -u DATABASE_URL -u VALKEY_URL -u REDIS_URL -u HOST -u DEBUG -u DJANGO_SETTINGS_MODULE -u PYTHONPATH -u PYTHONHOME
+ours := env -u DATABASE_URL -u VALKEY_URL -u REDIS_URL -u HOST -u DEBUG -u DJANGO_SETTINGS_MODULE -u PYTHONPATH -u PYTHONHOME -u PYTHONDONTWRITEBYTECODE
 
 demo:
 	@sh config/setup.sh demo
@@ -18,7 +18,7 @@ demo:
 
 test:
 	@sh config/setup.sh test
-	@exec env -u DJANGO_SETTINGS_MODULE -u PYTHONPATH -u PYTHONHOME $(PYTHON) -m tests.run
+	@exec env -u DJANGO_SETTINGS_MODULE -u PYTHONPATH -u PYTHONHOME -u PYTHONDONTWRITEBYTECODE $(PYTHON) -m tests.run
 
 reset:
 	@exec python3 -m config.datadir reset '$(DATA_DIR)'

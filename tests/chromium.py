@@ -1,4 +1,4 @@
-"""A real Chromium: the one that CHROMIUM names or that is there, else Playwright's own download, else Debian's package.
+"""A real Chromium: the one that CHROMIUM names or that is there, else Playwright's own download, else one of Debian's packages.
 
 `python -m tests.chromium` finds or installs one and prints its path.
 """
@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# the headless shell is the same engine without the windows, for half the work
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+DEBIANS = ("chromium-headless-shell", "chromium")
 QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--no-default-browser-check")
 
 
@@ -79,12 +81,14 @@ def _debians() -> Iterator[str]:
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         return
-    print("==> Installing Debian's package chromium", flush=True)
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for words in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        if subprocess.run([apt, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=env).returncode:
-            return
-    yield from filter(None, [shutil.which("chromium")])
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": env}
+    print("==> Installing Debian's Chromium", flush=True)
+    if subprocess.run([apt, "update"], **quiet).returncode:
+        return
+    for package in DEBIANS:
+        if subprocess.run([apt, "install", "-y", "--no-install-recommends", package], **quiet).returncode == 0:
+            yield from filter(None, [shutil.which(package)])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 from tests.cast import cast
 from tests.fixtures import (
     browser,
+    django_db_keepdb,
     django_db_setup,
     new_context,
     new_stack,
@@ -13,6 +14,7 @@ from tests.fixtures import (
 __all__ = [
     "browser",
     "cast",
+    "django_db_keepdb",
     "django_db_setup",
     "new_context",
     "new_stack",

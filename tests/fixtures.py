@@ -1,6 +1,7 @@
 """Infrastructure for tests/conftest.py to take in: databases that may be emptied, a browser, the house as real processes."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, s
 from pytest_django import DjangoDbBlocker
 
 from access import append_only
-from tests import chromium
+from tests import chromium, migrated
 from tests.stack import Stack
 
 # the same examples each time, so that a change that breaks nothing never fails; HYPOTHESIS_PROFILE=default searches anew
@@ -81,6 +82,17 @@ def _holds_rows(cursor: CursorWrapper, name: str) -> bool:
 
 
 TransactionTestCase._fixture_teardown = _empty_the_tables
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
+    """Whether there is a test database already that is only to be looked through: yes, a copy of one that is migrated."""
+    test = connection.settings_dict["TEST"]
+    if connection.vendor == "postgresql":
+        test["TEMPLATE"] = migrated.postgres_template()
+        return False
+    shutil.copy(migrated.sqlite(), test["NAME"])
+    return True
 
 
 @pytest.fixture(scope="session")

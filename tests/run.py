@@ -1,8 +1,8 @@
 """Every test, on everything: `python -m tests.run`, which `make test` calls.
 
 pytest runs once for each database, and apart from that for what needs a browser: Django has one database a process, and Playwright's
-loop does not go with asyncio's. What could have been had and is missing is a failure, and so is a skipped test. Words after the
-command are given to pytest: `python -m tests.run -k sign_in`.
+loop does not go with asyncio's. Some such runs go on at the same time, as each of them often waits. What could have been had and is
+missing is a failure, and so is a skipped test. Words after the command are given to pytest: `python -m tests.run -k sign_in`.
 """
 
 import os
@@ -10,17 +10,21 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 from config.supervisor import LIFELINE
-from tests import chromium, postgres
+from tests import chromium, migrated, postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTHING_COLLECTED = 5
 MINUTES_MAX = 40  # for one phase; a hung test ends earlier, by pytest-timeout
+AT_ONCE = 2  # phases
+PROCESSES = 2  # of pytest-xdist, for one phase
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,8 @@ class Phase:
     title: str
     database: str
     marks: str
+    where: tuple[str, ...]  # the directories to collect from
     dist: str  # how pytest-xdist deals out the tests
-    processes: int = 2
 
 
 @dataclass
@@ -37,7 +41,6 @@ class Result:
     phase: Phase
     code: int
     seconds: float
-    cpu_seconds: float = 0
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -49,14 +52,13 @@ class Result:
 
 def phases() -> list[Phase]:
     # File by file in the order of collection, which begins with the long ones; acceptance tests start the house anyway, so one by one.
-    # Three processes on two cores where tests often wait, but not where they say how soon something must have happened.
-    unit = {"marks": "not browser and not acceptance", "dist": "loadfile", "processes": 3}
-    browser = {"marks": "browser", "dist": "loadfile"}
-    acceptance = {"marks": "acceptance and not browser", "dist": "load"}
+    unit = {"marks": "not browser and not acceptance", "where": ("tests",), "dist": "loadfile"}
+    browser = {"marks": "browser", "where": ("tests/browser",), "dist": "loadfile"}
+    acceptance = {"marks": "acceptance and not browser", "where": ("tests/acceptance",), "dist": "load"}
     return [
-        Phase("Unit and integration", "sqlite", **unit),
-        Phase("Unit and integration", "postgres", **unit),
+        Phase("Unit and integration", "sqlite", **unit),  # the longest first
         Phase("Browser", "sqlite", **browser),
+        Phase("Unit and integration", "postgres", **unit),
         Phase("Acceptance", "sqlite", **acceptance),
         Phase("Acceptance", "postgres", **acceptance),
     ]
@@ -72,35 +74,41 @@ def main(words: list[str]) -> int:
     except chromium.NoChromium as missing:
         print(f"Handrail: {missing}", file=sys.stderr)
         return 1
-    results = [_run(phase, databases, words) for phase in phases()]
-    return _tell(results, databases, browser)
+    migrated.share()
+    began = time.monotonic()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = list(pool.map(lambda phase: _run(phase, databases, words), phases()))
+    return _tell(results, time.monotonic() - began, databases, browser)
 
 
 def _run(phase: Phase, databases: dict[str, str], words: list[str]) -> Result:
-    _say(f"{phase.title} on {databases[phase.database]}")
-    began, worked = time.monotonic(), _cpu_seconds()
+    _say(f"{phase.title} on {databases[phase.database]} begins")
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.xml"
-        tied = [sys.executable, "-S", "-E", LIFELINE, str(os.getpid())]  # ends with this process, however that ends
-        command = [*tied, sys.executable, "-m", "pytest", "-q", "-m", phase.marks, f"--junitxml={report}", "-o", "junit_family=xunit2"]
-        # sets in one order: the processes of pytest-xdist have to name their tests alike
-        env = os.environ | {"HANDRAIL_TEST_DB": phase.database, "PYTHONHASHSEED": "0"}
-        parallel = ["-n", str(phase.processes), "--dist", phase.dist, "--no-loadscope-reorder"]
-        try:
-            code = subprocess.run([*command, *parallel, *words], cwd=ROOT, env=env, timeout=MINUTES_MAX * 60, check=False).returncode
-        except subprocess.TimeoutExpired:
-            print(f"Handrail: this did not end within {MINUTES_MAX} minutes", file=sys.stderr)
-            code = 1
-        result = Result(phase, code, time.monotonic() - began, _cpu_seconds() - worked)
+        code = _pytest(phase, [f"--junitxml={report}", *words])
+        result = Result(phase, code, time.monotonic() - began)
         if report.exists():
             _count(report, result)
+    _say(f"{phase.title} on {databases[phase.database]} took {result.seconds:.0f} s")
     return result
 
 
-def _cpu_seconds() -> float:
-    """What the processes that were started here, and theirs, took of the CPUs so far; of those that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _pytest(phase: Phase, words: list[str]) -> int:
+    """What it ended with. Each line that it says goes out at once, with the phase in front: phases speak at the same time."""
+    tied = [sys.executable, "-S", "-E", LIFELINE, str(os.getpid())]  # ends with this process, however that ends
+    parallel = ["-n", str(PROCESSES), "--dist", phase.dist, "--no-loadscope-reorder"]
+    command = [*tied, sys.executable, "-m", "pytest", "-q", "-m", phase.marks, "-o", "junit_family=xunit2", *parallel, *words, *phase.where]
+    # sets in one order: the processes of pytest-xdist have to name their tests alike
+    env = os.environ | {"HANDRAIL_TEST_DB": phase.database, "PYTHONHASHSEED": "0"}
+    name = f"{phase.title.split()[0].lower()} {phase.database}"
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as run:
+        end = threading.Timer(MINUTES_MAX * 60, lambda: (run.kill(), _say(f"{name} did not end within {MINUTES_MAX} minutes")))
+        end.start()
+        for line in run.stdout:
+            print(f"{name:<19} {line.rstrip()}", flush=True)
+        end.cancel()
+    return run.returncode
 
 
 def _count(report: Path, result: Result) -> None:
@@ -111,7 +119,7 @@ def _count(report: Path, result: Result) -> None:
         result.passed += told["tests"] - told["failures"] - told["errors"] - told["skipped"]
 
 
-def _tell(results: list[Result], databases: dict[str, str], browser: str) -> int:
+def _tell(results: list[Result], seconds: float, databases: dict[str, str], browser: str) -> int:
     print("\n==> What ran where")
     for result in results:
         where = databases[result.phase.database] + (f", {browser}" if result.phase.marks == "browser" else "")
@@ -119,12 +127,18 @@ def _tell(results: list[Result], databases: dict[str, str], browser: str) -> int
         verdict = (
             "" if result.is_good else "   <- NOT GOOD" if result.failed or not result.skipped else "   <- NOT GOOD: nothing may be skipped"
         )
-        print(f"    {result.phase.title:<21} {counts:<36} {result.seconds:5.0f} s, {result.cpu_seconds:4.0f} s of CPU   {where}{verdict}")
+        print(f"    {result.phase.title:<21} {counts:<36} {result.seconds:5.0f} s   {where}{verdict}")
     passed, failed, skipped = (sum(getattr(result, name) for result in results) for name in ("passed", "failed", "skipped"))
     good = all(result.is_good for result in results) and passed > 0
-    print(f"    In all {sum(result.seconds for result in results) / 60:.1f} minutes: {'good' if good else 'NOT GOOD'}\n")
+    print(f"    In all {seconds / 60:.1f} minutes, {_cpu_seconds() / 60:.1f} minutes of CPU: {'good' if good else 'NOT GOOD'}\n")
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     return 0 if good else 1
+
+
+def _cpu_seconds() -> float:
+    """What the processes that were started here, and theirs, took of the CPUs; of those that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _sqlite_version() -> str:

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tests import postgres, valkey
+from tests import migrated, postgres, valkey
 
 KIND = os.environ.setdefault("HANDRAIL_TEST_DB", "sqlite")
 if KIND not in ("sqlite", "postgres"):
@@ -24,6 +24,7 @@ def _remove(directory: Path, owner: int) -> None:
 
 # the workers of pytest-xdist find the services of the process that started them
 server = postgres.server() if KIND == "postgres" else ""
+migrated.share()
 broker = os.environ.get("HANDRAIL_TEST_VALKEY") or valkey.start()
 data = Path(tempfile.mkdtemp(prefix="handrail-test-"))
 atexit.register(_remove, data, os.getpid())

@@ -16,9 +16,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,14 +26,13 @@ import psycopg
 from psycopg.rows import dict_row
 
 from config.supervisor import LIFELINE
-from tests import postgres
+from tests import migrated, postgres
+from tests.migrated import ROOT, SECRETS, clean_environment
 from tests.waiting import until
 
-ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 START_MAX = 60.0  # seconds
 DESK = "desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2} --patience 3"
-SECRETS = {"SECRET_KEY": "of the tests' stacks " * 4, "HANDRAIL_VAULT_KEY": "dGVzdHMgb25seSwgMzIgYnl0ZXMgb2YgdGV4dCBoZXI="}
 
 
 class Stack:
@@ -66,7 +63,7 @@ class Stack:
         self._options += ["--with", DESK, "--tell", "HANDRAIL_DESK_URL", "--tell", "HANDRAIL_DESK_SMTP"] if desk else []
         self._has_web = "web" not in without
         self.env = {
-            **_clean_environment(),
+            **clean_environment(),
             **SECRETS,
             "HANDRAIL_DEMO": "1",
             "DATA_DIR": str(self.data),
@@ -232,9 +229,10 @@ def fresh_database(data: Path, kind: str) -> dict[str, str]:
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     (data / ".handrail").touch()
     if kind == "sqlite":
-        shutil.copy(_migrated_sqlite(), data / "handrail.sqlite3")
+        shutil.copy(migrated.sqlite(), data / "handrail.sqlite3")
         return {}
-    return {"DATABASE_URL": postgres.database(f"stack_{uuid4().hex[:12]}", template=_migrated_postgres(), owner="handrail")}
+    owner = "handrail"
+    return {"DATABASE_URL": postgres.database(f"stack_{uuid4().hex[:12]}", template=migrated.postgres_template(owner=owner), owner=owner)}
 
 
 def free_ports(count: int) -> int:
@@ -250,35 +248,6 @@ def children(pid: int) -> list[int]:
     """The direct children of a process, as the system sees them now."""
     listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout
     return [int(word) for word in listed.split()]
-
-
-@lru_cache(maxsize=1)
-def _migrated_sqlite() -> Path:
-    data = Path(mkdtemp(prefix="handrail-template-")) / "data"
-    _migrate({"DATA_DIR": str(data)})
-    with sqlite3.connect(data / "handrail.sqlite3") as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return data / "handrail.sqlite3"
-
-
-@lru_cache(maxsize=1)
-def _migrated_postgres() -> str:
-    name = f"template_{uuid4().hex[:12]}"
-    url = postgres.database(name, owner="handrail")
-    _migrate({"DATA_DIR": mkdtemp(prefix="handrail-template-"), "DATABASE_URL": url})
-    return name
-
-
-def _migrate(env: Mapping[str, str]) -> None:
-    environment = {**_clean_environment(), **SECRETS, "HANDRAIL_DEMO": "1", **env}
-    done = subprocess.run([PYTHON, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def _clean_environment() -> dict[str, str]:
-    ours = ("HANDRAIL_", "DJANGO_", "PYTEST_", "CELERY_", "DATABASE_", "LOG_")
-    named = {"VALKEY_URL", "REDIS_URL", "HOST", "PORT", "DEBUG", "DATA_DIR", "WORKERS", "TRUST_PROXY", "ALLOWED_HOSTS"}
-    return {name: value for name, value in os.environ.items() if name not in named and not name.startswith(ours)}
 
 
 def _is_free(port: int) -> bool:

@@ -17,7 +17,7 @@ from approvals.models import Decision, Grant, Look, ProposedAction
 from config import clock
 from tests.approvals.mailing import Proposed, propose_change, propose_mail, text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 
 @pytest.fixture
@@ -61,6 +61,7 @@ def test_three_alike_are_opened_and_approved_each_with_a_decision_and_a_grant_of
     assert [each.walk() for each in three] == ["succeeded"] * 3
 
 
+@pytest.mark.both_databases
 def test_the_same_sent_twice_is_decided_once(riley, three):
     see(riley, three[0], *three)
     first, second = (decide(riley, three[0], *three) for _ in range(2))
@@ -124,6 +125,7 @@ def test_what_is_sent_out_of_a_tainted_run_or_to_the_outside_is_never_decided_wi
     assert "Nothing that can be decided together" in text(riley.get(address(outside)))
 
 
+@pytest.mark.both_databases
 def test_one_that_is_overtaken_leaves_the_others_as_they_are(cast, riley, three):
     see(riley, three[0], *three)
     gone = three[1].action

@@ -24,7 +24,7 @@ from tests.approvals.mailing import propose_mail
 from tests.runs import workflows
 from tests.runs.workflows import World
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 
 class Unknown:
@@ -146,6 +146,7 @@ def test_it_happened_is_recorded_with_its_reference_and_never_done_again(unknown
     assert (done["key"], done["action"]) == (str(grant.pk), str(unknown.action.pk))
 
 
+@pytest.mark.both_databases
 def test_the_same_said_twice_is_said_once_and_anything_else_is_told_what_stands(cast, unknown):
     first = unknown.say("happened")
     again = unknown.say("happened")
@@ -335,6 +336,7 @@ def test_who_comes_too_late_is_told_what_stands(cast, unknown, otto):
     assert "Record this" not in text(late)
 
 
+@pytest.mark.both_databases
 def test_the_same_form_twice_records_once_and_shows_what_stands(unknown, otto):
     sent = {"outcome": "happened", "note": "It is in the outbox.", "reference": "RE-7 <i>"}
     for _ in range(2):

@@ -11,7 +11,7 @@ from access.rules import SYSTEM
 from config.api import api
 from runs.models import Event, Run
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 NUL, HALF = "a\0b", "a\ud800b"
 START = {"title": "Look", "agent_version": "1"}
 EVENT = {"id": "a", "type": "note.posted"}
@@ -103,12 +103,14 @@ def test_every_address_with_text_that_is_none_is_refused_and_the_parameter_is_na
     assert seen > 15
 
 
+@pytest.mark.both_databases
 def test_what_an_event_says_is_kept_whatever_it_holds(agent, run) -> None:
     given = EVENT | {"texts": {"note": NUL}}
     for body in (given, [given | {"id": "b", "texts": {"note": {"text": NUL}}}]):
         assert agent.post(f"/api/v1/runs/{run}/events", body, content_type="application/json").status_code == 201
 
 
+@pytest.mark.both_databases
 def test_a_page_at_an_address_with_a_nul_is_not_there(cast, client) -> None:
     client.force_login(cast.riley)
     assert client.get("/r/a%00b").status_code == 404

@@ -1,0 +1,81 @@
+"""A migrated, otherwise empty database of each kind: made once, by whoever needs it first, and copied from then on.
+
+Migrating takes seconds; each process of pytest-xdist and each stack needs such a database. They share a directory, in which one of
+them makes it while the others wait for the lock.
+"""
+
+import atexit
+import fcntl
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from tests import postgres
+
+ROOT = Path(__file__).resolve().parent.parent
+VARIABLE = "HANDRAIL_TEST_SHARED"  # tells child processes of the directory that is already there
+SECRETS = {"SECRET_KEY": "of the tests' stacks " * 4, "HANDRAIL_VAULT_KEY": "dGVzdHMgb25seSwgMzIgYnl0ZXMgb2YgdGV4dCBoZXI="}
+
+
+def share() -> Path:
+    """The directory: the one that is there, or one that goes with this process."""
+    if VARIABLE not in os.environ:
+        os.environ[VARIABLE] = mkdtemp(prefix="handrail-shared-")
+        atexit.register(_remove, os.environ[VARIABLE], os.getpid())
+    return Path(os.environ[VARIABLE])
+
+
+def sqlite() -> Path:
+    """The file of a database that is to be copied, not opened."""
+    data = share() / "sqlite"
+    file = data / "handrail.sqlite3"
+    with _alone("sqlite") as done:
+        if not done.exists():
+            migrate({"DATA_DIR": str(data)})
+            with sqlite3.connect(file) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            done.touch()
+    return file
+
+
+def postgres_template(*, owner: str | None = None) -> str:
+    """The name of a database on `postgres.server()` that is to be copied. Its tables belong to `owner`, else to who the tests are."""
+    name = f"migrated_{owner or 'tests'}_{share().name.rpartition('-')[2]}"
+    with _alone(name) as done:
+        if not done.exists():
+            url = postgres.database(name, owner=owner)
+            migrate({"DATA_DIR": str(share() / name), "DATABASE_URL": url})
+            done.touch()
+    return name
+
+
+def migrate(env: Mapping[str, str]) -> None:
+    environment = {**clean_environment(), **SECRETS, "HANDRAIL_DEMO": "1", **env}
+    done = subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def clean_environment() -> dict[str, str]:
+    """What a process of the house may find of this one's environment."""
+    ours = ("HANDRAIL_", "DJANGO_", "PYTEST_", "CELERY_", "DATABASE_", "LOG_")
+    named = {"VALKEY_URL", "REDIS_URL", "HOST", "PORT", "DEBUG", "DATA_DIR", "WORKERS", "TRUST_PROXY", "ALLOWED_HOSTS"}
+    return {name: value for name, value in os.environ.items() if name not in named and not name.startswith(ours)}
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[Path]:
+    """Nobody else in it at the same time. Gives the file that says that it is done."""
+    with (share() / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield share() / f"{name}.done"
+
+
+def _remove(directory: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child runs this hook too
+        shutil.rmtree(directory, ignore_errors=True)
