@@ -69,6 +69,8 @@ AGENT_CAPABILITIES = (
     "actions.redeem",
     "artifacts.view",
 )
+AGENTS_ALONE = frozenset({"runs.write", "actions.propose", "actions.redeem"})  # nobody's role gives these, whatever it lists
+_PEOPLES = frozenset(CAPABILITIES) - AGENTS_ALONE
 
 M = TypeVar("M", bound=Model)
 
@@ -132,7 +134,7 @@ def person(user_id: UUID, *, signed_in: str = "password") -> Actor:
     if not rows:
         user = User.objects.filter(pk=user_id, is_active=True).first()
         return Actor("human", str(user.pk), user.name, {}, user.access_version, signed_in) if user else NOBODY
-    grants = {workspace: frozenset(capabilities) & CAPABILITIES.keys() for workspace, capabilities, *_ in rows}
+    grants = {workspace: frozenset(capabilities) & _PEOPLES for workspace, capabilities, *_ in rows}
     role = ", ".join(sorted({row[4] for row in rows}))
     return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, role=role)
 

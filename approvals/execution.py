@@ -4,7 +4,6 @@ A redeemed grant never returns to the pool: its outcome is executed, failed, or 
 """
 
 import hashlib
-import logging
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -13,11 +12,11 @@ from uuid import UUID
 import orjson
 from django.db.models import Q
 
-from access import audit, rules
+from access import rules
 from access.errors import BadInput
 from access.models import User
 from access.rules import Actor
-from approvals import canonical, exact, freezes
+from approvals import canonical, exact, freezes, mismatch
 from approvals.errors import BeingLookedUp, NoteNeeded, NotUnknown, NotYours, ReferenceNeeded
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
@@ -36,12 +35,10 @@ from runs.vocabulary import (
     ActionResolved,
     ActionUnknown,
     ActionVerified,
-    BlockRaised,
     EffectDone,
     RunQueued,
 )
 
-logger = logging.getLogger(__name__)
 OPEN_OUTCOMES = ("none", "unknown")
 Saying = Literal["happened", "did_not_happen", "look_again"]
 MAX_NOTE, MAX_REFERENCE = 4000, 300
@@ -81,7 +78,8 @@ def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption
         return Spent(grant.outcome, _receipt(grant), action.settled_seq)
     stored = exact.stored_bytes(action)
     if hashlib.sha256(stored).hexdigest() != grant.digest:
-        return _mismatch(run, action, grant)
+        mismatch.tell(run, action, by=log.ENGINE, grant=str(grant.pk))
+        return NotGranted("what would run is not what was approved")
     fresh = grant.redeemed_at is None
     if (fresh or run.row.state != State.CANCELLING) and (frozen := freezes.in_the_way(run.row, action.tool)):
         return gates.Frozen(action.tool, frozen.reason, frozen.until)
@@ -229,16 +227,6 @@ def _why_not(grant: Grant) -> str:
 
 def _lapsed(grant: Grant) -> bool:
     return grant.voided_at is None and grant.redeemed_at is None and grant.expires_at <= clock.now()
-
-
-def _mismatch(run: Held, action: ProposedAction, grant: Grant) -> NotGranted:
-    """What is about to run is not what was approved: nothing runs, and whoever looks after this place is told, in more than one way."""
-    told = BlockRaised(block=f"digest-{action.pk}", reason="digest_mismatch", action=action.pk)
-    seq = run.append(told, actor=log.ENGINE)
-    about = {"action": str(action.pk), "grant": str(grant.pk), "run": str(run.row.pk), "seq": seq}
-    audit.record(log.ENGINE, "digest_mismatch", workspace_id=run.row.workspace_id, subject=("action", action.pk), **about)
-    logger.critical("what would run is not what was approved", extra=about)
-    return NotGranted("what would run is not what was approved")
 
 
 def _redemption(action: ProposedAction, grant: Grant, what: canonical.CanonicalAction, fresh: bool) -> Redemption:

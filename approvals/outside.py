@@ -17,10 +17,9 @@ from uuid import UUID, uuid5
 import orjson
 from django.db import DatabaseError
 
-from access import audit
 from access.errors import BadInput, Refusal
 from access.rules import Actor
-from approvals import asked_for, asking, canonical, decisions, exact, execution, freezes
+from approvals import asked_for, asking, canonical, decisions, exact, execution, freezes, mismatch
 from approvals.errors import (
     ActionClosed,
     AlreadyAnswered,
@@ -263,7 +262,9 @@ def redeem(action: ProposedAction, *, by: Actor, digest: str, holder: str) -> Re
 def _take(run: Held, action: ProposedAction, by: Actor, digest: str, holder: str) -> Redeemed | Refusal:
     grant = Grant.objects.select_for_update(no_key=True).filter(action=action).first()
     if digest != action.digest:
-        return _mismatch(run, action, by, digest)
+        detail = f"The agent came with digest {digest[:12]}…, and the action has {action.digest[:12]}…."
+        mismatch.tell(run, action, by=by, detail=detail, digest=digest)
+        return DigestMismatch(digest=action.digest)
     if grant is not None and grant.redeemed_at is not None:
         return _again(action, grant, holder)
     _check_running(run)
@@ -296,18 +297,6 @@ def _redeemed(action: ProposedAction, grant: Grant, *, again: bool) -> Redeemed:
     files = tuple(zip(names, sums, strict=True))
     at = grant.redeemed_at or clock.now()
     return Redeemed(action.pk, grant.pk, grant.digest, stored.decode(), files, at, grant.report_by, again)
-
-
-def _mismatch(run: Held, action: ProposedAction, by: Actor, digest: str) -> DigestMismatch:
-    """Somebody was about to run something else: said in the log, in the audit trail and to whoever reads the server's own, once."""
-    block = f"digest-{action.pk}"
-    told = Event.objects.filter(run_month=run.row.month, run_id=run.row.pk, type="block.raised", body__contains=f'"{block}"').exists()
-    if not told and run.row.ended_at is None:
-        detail = Text(f"The agent came with digest {digest[:12]}…, and the action has {action.digest[:12]}….")
-        run.append(BlockRaised(block=block, reason="digest_mismatch", action=action.pk), actor=log.ENGINE, texts={"detail": detail})
-        audit.record(by, "digest_mismatch", workspace_id=action.workspace_id, subject=("action", action.pk), digest=digest)
-        logger.error("an agent was about to run what was not approved", extra={"action": str(action.pk), "run": str(run.row.pk)})
-    return DigestMismatch(digest=action.digest)
 
 
 def _check_outside(action: ProposedAction) -> None:

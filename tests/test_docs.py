@@ -23,3 +23,14 @@ def functions(file: Path) -> set[str]:
 
 def test_the_guide_to_approvals_names_tests() -> None:
     assert (ROOT / "docs/approvals.md").read_text().count("::test_") > 25
+
+
+def test_each_picture_that_a_story_takes_is_shown_in_the_guide_to_stories() -> None:
+    guide = (ROOT / "docs/stories.md").read_text()
+    taken = {
+        name for file in (ROOT / "tests/browser").glob("test_*.py") for name in re.findall(r'picture\(\w+, "(\w+)"\)', file.read_text())
+    }
+    shown = set(re.findall(r"!\[[^\]]+\]\(pictures/(\w+)\.png\)", guide))
+    there = {file.stem for file in (ROOT / "docs/pictures").glob("*.png")}
+    assert taken == shown == there
+    assert len(shown) >= 9 and guide.count("::test_") == guide.count("![")

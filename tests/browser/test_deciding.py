@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Route, WebSocketRoute, expect
 
 from tests.acceptance.triage import Triage, mailbox
+from tests.browser.pictures import picture
 from tests.stack import Stack
 from tests.waiting import until
 
@@ -194,6 +195,7 @@ def test_riley_asks_and_the_answer_comes_by_itself(page, new_context, waiting):
     expect(page.get_by_text("You asked")).to_be_visible()
     expect(page.get_by_text("support-triage answered")).to_be_visible()
     expect(sam.get_by_text("Riley Park asked")).to_be_visible()
+    picture(page, "ask")
     expect(sam.locator(".msg[data-kind=agent]").get_by_text("INV-20931").first).to_be_visible()
     expect(page.get_by_label("Your question")).to_have_value("")
     assert waiting.state == "waiting", "an answer changes nothing"
@@ -213,6 +215,7 @@ def test_riley_edits_and_sam_approves_what_riley_wrote(new_context, waiting):
     riley.get_by_role("button", name="See what changes").click()
     expect(riley.get_by_text("1 of")).to_be_visible()
     expect(riley.locator("#panel ins").get_by_text("sorry")).to_be_visible()
+    picture(riley, "edit")
     assert waiting.state == "waiting", "looking changes nothing"
     riley.get_by_role("button", name="Propose my version").click()
     expect(riley.get_by_text("You edited this.")).to_be_visible()

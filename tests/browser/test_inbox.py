@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.acceptance.triage import Person, Triage
+from tests.browser.pictures import picture
 from tests.browser.test_deciding import as_uuid, sign_in
 from tests.browser.test_every_page import faults
 from tests.stack import ROOT, Stack
@@ -62,6 +63,7 @@ def test_riley_opens_three_that_are_alike_and_decides_on_two_together(page: Page
     expect(page.get_by_text("1 of 3 opened")).to_be_visible()
     page.keyboard.press("j")
     expect(page.get_by_text("2 of 3 opened")).to_be_visible()
+    picture(page, "bulk")
     page.keyboard.press("x")
     expect(page.get_by_role("heading", name="Two alike")).to_be_visible()
     expect(page.get_by_text("You took it out.")).to_be_visible()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.acceptance.triage import Triage
+from tests.browser.pictures import picture
 from tests.browser.test_deciding import as_uuid, sign_in
 from tests.stack import Stack
 
@@ -58,6 +59,7 @@ def test_riley_chooses_what_reaches_her_and_names_sam_while_she_is_away(
     page.goto(f"{server.base_url}/actions/{as_uuid(action['id'])}")
     last = today + timedelta(days=4)
     expect(page.get_by_text(f"Sam Okafor, for you, until {last.day} {last:%b}.")).to_be_visible()
+    picture(page, "delegate")
     away.get_by_role("button", name="End it now").click()
     expect(away.get_by_text("Sam Okafor decides for you")).to_have_count(0)
     page.reload()

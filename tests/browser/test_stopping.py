@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.browser.pictures import picture
 from tests.browser.test_deciding import Waiting, open_live, patient, sign_in
 from tests.browser.test_every_page import LOOKS, browsing, shown
 from tests.stack import Stack
@@ -83,6 +84,7 @@ def test_riley_recalls_an_approval_before_it_is_sent(page: Page, new_context: Co
     expect(page.get_by_text("You approved exactly this.")).to_be_visible()
     form = page.get_by_role("form", name="Recall the approval")
     expect(form.locator(".fuse")).to_contain_text(re.compile("min|s left"))  # it counts down
+    picture(page, "recall")
     expect(sam.get_by_role("form", name="Recall the approval")).to_be_visible()
     form.get_by_label(re.compile("^Why")).fill("The amount is wrong.")
     form.get_by_role("button", name="Recall the approval").click()
