@@ -426,6 +426,8 @@ _EMAIL = re.compile(
 _PHONE = re.compile(
     r"(?<![\w.+/:-])(?:(?P<sure>\+|00(?=[1-9])|tel:\+?)[ \t]?|(?=[(0-9]))(?:\((?=\d{1,5}\)))?\d(?:[ \t\-./()]{0,3}\d){6,14}(?![\w])"
 )
+# the countries whose tax numbers begin with their letters; what begins with a zero after them is a telephone number all the same
+_TAX_NUMBER = re.compile(r"\b(?:AT|BE|BG|CHE|CY|CZ|DE|DK|EE|EL|ES|FI|FR|GB|HR|HU|IE|IT|LT|LU|LV|MT|NL|NO|PL|PT|RO|SE|SI|SK|XI)[ \u00a0-]?$")
 _DATE = re.compile(r"\d{4}[-./]\d\d?[-./]\d\d?(?!\d)|\d\d?[-./]\d\d?[-./]\d{4}(?!\d)|\d{1,3}(?:\.\d{1,3}){3}(?![.\d])")
 
 
@@ -437,9 +439,10 @@ def emails(text: str) -> Spans:
 
 
 def phones(text: str) -> Spans:
-    """Telephone numbers: with a country's code, a leading zero or bracket, or in three or more groups. Not dates, not IP addresses."""
+    """Telephone numbers: with a country's code, a leading zero or bracket, or in three or more groups. Not dates, not IP addresses, and
+    not what a country's letters in front make a tax number."""
     for match in _PHONE.finditer(text):
-        if _DATE.match(match[0]):
+        if _DATE.match(match[0]) or (match[0][0] in "123456789" and _TAX_NUMBER.search(text[max(0, match.start() - 6) : match.start()])):
             continue
         groups = re.findall(r"\d+", match[0])
         if match["sure"] or match[0][0] in "(0" or (len(groups) >= 3 and all(len(group) <= 5 for group in groups)):

@@ -64,7 +64,7 @@ def _addressed(action: CanonicalAction, setting: Setting, left: dict[str, Any], 
 
 
 def _sending(action: CanonicalAction) -> Line:
-    via = f" through {action.target}" if action.target else ""
+    via = f" through “{action.target}”" if action.target else ""
     if action.executor == "agent":
         return Line("/executor", "Send", f"Run by the agent{via}; Handrail cannot see the call.", ("/target",))
     return Line("/executor", "Send", f"On approval, only once, by Handrail{via}.", ("/target",))

@@ -43,7 +43,7 @@ class Address:
     def history(self) -> str:
         if self.sent is None:
             return ""
-        return "First time written to" if self.sent == 0 else f"Written to {self.sent} time{'' if self.sent == 1 else 's'}"
+        return {0: "First time written to", 1: "Written to once", 2: "Written to twice"}.get(self.sent, f"Written to {self.sent} times")
 
 
 @dataclass(frozen=True)

@@ -73,10 +73,10 @@ def _title(notice: Notice) -> str:
     giver = one_line(notice.delegation.giver.name) if notice.delegation else ""
     ref = notice.run.ref if notice.run else ""
     return {
-        "waits": f"{what} waits for you",
-        "soon": f"{what} runs out soon",
-        "escalated": f"{what} came to you",
-        "delegated": f"{what} was handed to you" if notice.action else f"You decide for {giver}",
+        "waits": f"{what}: waits for you",
+        "soon": f"{what}: runs out soon",
+        "escalated": f"{what}: came to you",
+        "delegated": f"{what}: handed to you" if notice.action else f"You decide for {giver}",
         "unknown": f"{what}: outcome unknown",
         "answered": "The agent answered your question",
         "ended": f"Run {ref} {ENDED.get(notice.run.state if notice.run else '', 'has ended')}",

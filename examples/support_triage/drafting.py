@@ -124,8 +124,10 @@ def _number(value: str) -> Decimal:
 _ABOUT = {
     "duplicate": r"twice|duplicate|charged (?:again|two times)|double[- ]?(?:charge|payment|bill)|two payments"
     r"|doppelt|zweimal|zwei ?mal|duas vezes|duplicad|em dobro|dos veces|deux fois|en double|due volte|dubbel|twee ?(?:keer|maal)",
-    "vat": r"(?:vat|tax)[- ]?(?:number|id|no\b|registration)|wrong vat|corrected invoice|ust\.?-?id|umsatzsteuer|steuernummer"
-    r"|korrigierte rechnung|\bnif\b|\bnipc\b|contribuinte|fatura corrigida|\bcif\b|numéro de tva|partita iva|btw-nummer",
+    "vat": r"(?:vat|tax)[- ]?(?:number|id|no\b|registration)|wrong vat|ust\.?-?id|umsatzsteuer|steuernummer"
+    r"|\bnif\b|\bnipc\b|contribuinte|\bcif\b|numéro de tva|partita iva|btw-nummer",
+    "amount": r"(?:wrong|incorrect|different) (?:amount|total|sum|price)|(?:amount|total|price)\b[^.?!\n]{0,30}\b(?:wrong|incorrect)"
+    r"|overcharg|corrected invoice|korrigierte rechnung|falscher? (?:betrag|preis)|fatura corrigida|valor errado|montante errado",
     "refund": r"refund|money back|reimburse|erstatt|rückzahlung|zurückzahl|reembols|devolu[çc]|rembours|rimbors|terugbeta",
     "sign_in": r"log(?:ging)?[- ]?in|sign(?:ing)?[- ]?in|password|locked out|passwort|kennwort|anmelden|einloggen"
     r"|palavra-passe|\bsenha\b|iniciar sessão|contraseña|mot de passe|me connecter|wachtwoord|inloggen",
@@ -138,12 +140,14 @@ _ABOUT = {
 def _situation(ticket: Ticket, invoice: _Invoice | None) -> str:
     words = f"{ticket.subject}\n{ticket.text[:20_000]}"
     about = next((topic for topic, pattern in _ABOUT.items() if re.search(pattern, words, re.I)), "general")
-    if about in ("duplicate", "vat", "refund") and invoice is None:
+    if about in ("duplicate", "vat", "amount", "refund") and invoice is None:
         return "invoice_not_found" if ticket.invoices else "invoice_not_named"
     if about == "duplicate":
         return "duplicate_found" if invoice and invoice.paid_twice else "duplicate_not_found"
     if about == "vat":
         return "corrected_invoice" if _vat_number(ticket) else "vat_number_missing"
+    if about == "amount":
+        return "corrected_invoice" if _vat_number(ticket) else "amount_disputed"
     if about == "refund":
         return "refund" if invoice and invoice.settled else "refund_unpaid"
     return {"sign_in": "cannot_sign_in", "address": "address_change"}.get(about, "general")

@@ -128,6 +128,33 @@ REPLIES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
             ),
         ),
     },
+    "amount_disputed": {
+        "en": (
+            "The amount of invoice {invoice}",
+            (
+                "Thank you for telling us. Invoice {invoice} in our books is over {amount}, and these are its payments:",
+                "{payments}",
+                "A colleague in billing compares it with your order within 2 working days. If it is wrong, you get a corrected invoice.",
+            ),
+        ),
+        "de": (
+            "Der Betrag der Rechnung {invoice}",
+            (
+                "vielen Dank für den Hinweis. In unseren Büchern lautet die Rechnung {invoice} auf {amount}; das sind die Zahlungen dazu:",
+                "{payments}",
+                "Die Buchhaltung vergleicht sie innerhalb von 2 Werktagen mit Ihrer Bestellung. Ist sie falsch, erhalten Sie eine"
+                " korrigierte Rechnung.",
+            ),
+        ),
+        "pt": (
+            "O valor da fatura {invoice}",
+            (
+                "Obrigado pelo aviso. Nos nossos registos a fatura {invoice} é de {amount}, com estes pagamentos:",
+                "{payments}",
+                "A faturação compara-a com a sua encomenda no prazo de 2 dias úteis. Se estiver errada, receberá uma fatura corrigida.",
+            ),
+        ),
+    },
     "refund": {
         "en": (
             "Your refund request for invoice {invoice}",
@@ -340,6 +367,7 @@ SUMMARIES = {
     "duplicate_not_found": "Asked about a duplicate charge on {invoice}; found only {references}. Nothing to refund so far.",
     "corrected_invoice": "Wants {invoice} again with VAT number {vat}, not {vat_before}. Corrected invoice due within 2 working days.",
     "vat_number_missing": "Wants {invoice} with another VAT number but did not name it. Asked for it.",
+    "amount_disputed": "Says that the amount of {invoice}, {amount}, is wrong. For billing to compare within 2 working days.",
     "refund": "Asks for a refund of {invoice}, {amount}: {references}. For billing to decide within 3 working days.",
     "refund_unpaid": "Asks for a refund of {invoice}, {amount}, which has no payment. Asked for the bank's reference.",
     "invoice_not_found": "Asks about {invoice}, which is not on this account. Asked for the account number.",

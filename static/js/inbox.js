@@ -1,5 +1,6 @@
 // The inbox: tells the server which action is open, what was looked at before a decision, and where the focus goes after it.
 (() => {
+  const BESIDE = window.matchMedia("(min-width: 60.0625rem)"); // the queue stands beside the action; else above it, and what was decided stays in sight
   let socket = null;
   let since = Date.now();
   let opened = new Set();
@@ -50,7 +51,8 @@
   // after a decision the focus is on the next row; the outcome stays where the bar was
   function goOn() {
     goal = next();
-    goal?.focus();
+    goal?.focus({ preventScroll: true });
+    if (BESIDE.matches) goal?.scrollIntoView({ block: "nearest" });
   }
 
   function next() {

@@ -95,7 +95,10 @@
   // an answer that asks for the focus: a refused form, the next action's heading
   function focusNew(target) {
     const place = target?.matches?.("[data-focus]") ? target : target?.querySelector?.("[data-focus]");
-    place?.focus({ preventScroll: false });
+    if (!place) return;
+    place.focus({ preventScroll: true }); // by itself a browser scrolls to where a bar that sticks would be without sticking
+    const { top, bottom } = place.getBoundingClientRect();
+    if (top < 0 || bottom > window.innerHeight) place.scrollIntoView({ block: "nearest" });
   }
 
   // Of an error with a fragment, the fragment is swapped as asked: the page knows better. Of a whole error page, its words are shown here.

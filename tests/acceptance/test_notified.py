@@ -56,7 +56,7 @@ def test_the_desks_mailbox_gets_what_waits_and_a_killed_worker_repeats_it_under_
     mails = told(stack)
     assert sorted(Counter(mail["Message-ID"] for mail in mails).values()) == [1, 2], "one came again, as the same"
     assert {mail["To"] for mail in mails} == {"riley@fernhill.example", "sam@fernhill.example"}
-    assert {mail["Subject"] for mail in mails} == {"Send the reply waits for you"}
+    assert {mail["Subject"] for mail in mails} == {"Send the reply: waits for you"}
     (link,) = set(re.findall(r"http://\S+/actions/\S+", mails[0].get_body(("plain",)).get_content()))
     with Person(stack, "Riley") as riley:
         assert "Approve exactly this" in riley.http.get(link).text

@@ -43,7 +43,7 @@ def test_an_email_is_shown_as_it_would_be_sent(cast, riley):
     assert "Cc Anna &lt;anna@fernhill.example&gt; accounts@brightwater.example Outside" in shown
     assert "Bcc Nobody" in shown and "Subject Your duplicate charge" in shown
     assert "Hello Marta,\n\nit was charged twice.\n" in page
-    assert "On approval, only once, by Handrail through mail server." in shown  # true before and after it was decided
+    assert "On approval, only once, by Handrail through “mail server”." in shown  # true before and after it was decided
     assert "payments.csv" in shown and "PAY-88121" in shown and "Personal data" in shown
     assert "13 arguments: 8 shown, 5 folded, none hidden" in shown
     assert f'data-copy="{proposed.action.digest}"' in page
@@ -161,7 +161,7 @@ def test_how_often_an_address_was_written_to_is_counted_by_what_was_sent(cast, r
     second = propose_mail(cast)
     assert "First time written to" in html(riley, second)
     assert first.walk() == "succeeded"
-    assert "Written to 1 time" in text(html(riley, second))
+    assert "Written to once" in text(html(riley, second))
 
 
 def test_the_first_row_is_open_at_the_inbox_and_any_action_at_its_own_address(cast, riley):

@@ -259,7 +259,7 @@ def test_a_warning_stands_beside_its_value_or_on_top_of_the_card():
 
 def test_who_runs_it_and_with_what_is_part_of_the_card():
     card = drawn(an_action({}, executor="agent"))
-    assert [line.value for line in card.lines] == ["Run by the agent through mail server; Handrail cannot see the call."]
+    assert [line.value for line in card.lines] == ["Run by the agent through “mail server”; Handrail cannot see the call."]
     assert {part.title: part.value for part in card.folded} == {"Tool": "send, schema 1", "Credential": "smtp", "Nonce": "n-1"}
 
 

@@ -66,7 +66,7 @@ def test_what_runs_out_soon_is_told_once_to_who_claimed_it_and_not_once_decided(
     tick()
     time_.on(seconds=6)
     tick()
-    assert [(mail["To"], mail["Subject"]) for mail in mailbox.mails] == [("riley@fernhill.example", "Send the reply runs out soon")]
+    assert [(mail["To"], mail["Subject"]) for mail in mailbox.mails] == [("riley@fernhill.example", "Send the reply: runs out soon")]
 
 
 def test_to_whom_it_is_their_own_cannot_claim_it_and_so_keep_it_from_going_on(cast, proposed):
@@ -94,7 +94,7 @@ def test_what_nobody_decides_goes_on_to_who_the_chain_names_once(cast, proposed,
     tick()
     time_.on(seconds=6)
     tick()
-    assert [(mail["To"], mail["Subject"]) for mail in mailbox.mails] == [("sam@fernhill.example", "Send the reply came to you")]
+    assert [(mail["To"], mail["Subject"]) for mail in mailbox.mails] == [("sam@fernhill.example", "Send the reply: came to you")]
 
 
 @pytest.mark.both_databases

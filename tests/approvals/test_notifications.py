@@ -68,7 +68,7 @@ def test_who_may_decide_is_told_and_nobody_else_and_nothing_of_the_action_is_sai
     assert sorted(mail["To"] for mail in mailbox.mails) == ["riley@fernhill.example", "sam@fernhill.example"]
     (mail,) = mailbox.to("riley")
     said = mail.as_string()
-    assert mail["Subject"] == "Send the reply waits for you"
+    assert mail["Subject"] == "Send the reply: waits for you"
     assert f"https://handrail.test/actions/{proposed.action.pk}" in mail.get_body(("plain",)).get_content()
     assert f"https://handrail.test/actions/{proposed.action.pk}" in mail.get_body(("html",)).get_content()
     for word in ("Marta", "brightwater", "twice", "ZN-", "Oyelaran"):

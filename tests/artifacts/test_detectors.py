@@ -243,6 +243,12 @@ def test_dates_amounts_and_addresses_of_machines_are_no_telephone_numbers(text: 
     assert find(f"On {text} we wrote.", kinds={PHONE}) == ()
 
 
+@pytest.mark.parametrize("number", ["PT 509 442 013", "PT509 442 013", "DE 812 345 678", "IT 123 456 789 01"])
+def test_a_tax_number_is_no_telephone_number(number: str) -> None:
+    assert find(f"Our number is {number}.", kinds={PHONE}) == ()
+    assert find(f"Call {number.split()[0][:2]} 0{number[3:]}.", kinds={PHONE}) != ()
+
+
 # Disguises
 
 

@@ -78,7 +78,9 @@ def test_a_german_message_gets_a_german_answer():
         ("We were charged twice.", "duplicate_found"),  # the only invoice that was paid twice
         ("EUR 1,284.00 was charged twice.", "duplicate_found"),
         ("Please refund invoice INV-99999.", "invoice_not_found"),
-        ("Please send a corrected invoice for INV-20931.", "vat_number_missing"),
+        ("Please send a corrected invoice for INV-20931.", "amount_disputed"),
+        ("The amount on INV-20931 is wrong, we ordered less.", "amount_disputed"),
+        ("Please send INV-20931 with our new VAT number.", "vat_number_missing"),
         ("We have moved. Our new address is 12 Harbour Road.", "address_change"),
         ("I can't log in, the password does not work.", "cannot_sign_in"),
         ("Do you also offer training?", "general"),
