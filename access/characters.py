@@ -93,6 +93,11 @@ class Lookalike(NamedTuple):
         return name(self.char)
 
 
+def seen_length(text: str) -> int:
+    """How many characters of it a reader can see, not counting blanks before and after."""
+    return len(_hidden_in(text).sub("", text).strip())
+
+
 def lookalikes(text: str) -> list[str | Lookalike]:
     """The text cut at letters that pass for Latin ones: of another script in a word with plain Latin letters, or in disguise anywhere.
 

@@ -13,7 +13,7 @@ from access.api import afresh, known_for_awhile
 from access.errors import Forbidden
 from access.models import User
 from access.rules import Actor
-from approvals import asking, decisions, delivery, editing, execution, forms, outside, presenting
+from approvals import asking, decisions, delivery, editing, execution, forms, outside, presenting, reasons
 from approvals.forms import DAY, OPENED
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
@@ -73,7 +73,7 @@ class DecisionIn(BaseModel):
 
     verdict: Literal["approved", "rejected"]
     digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-    reason: Annotated[str, StringConstraints(max_length=decisions.MAX_REASON)] = ""
+    reason: Annotated[str, StringConstraints(max_length=reasons.MAX_REASON)] = ""
     acks: Annotated[list[Code], Field(max_length=OPENED, description="the codes of the warnings that were ticked")] = []
     seen: SeenIn = SeenIn()
 

@@ -92,6 +92,7 @@ class Bar:
     acks: tuple[Warn, ...]
     typed: Typed
     editable: bool = False
+    nth: int = 0  # of several approvals, the how manieth this one would be; 0 if one is enough
     broken: str = ""  # why there is nothing to approve: the bytes are gone, or not those of the digest
 
 
@@ -391,6 +392,7 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
         acks=tuple({warn.code: warn for warn in warns if warn.ack}.values()),
         typed=typed,
         editable=editing.may_edit(action),
+        nth=given + 1 if needs > 1 else 0,
     )
 
 

@@ -18,13 +18,14 @@ from access import rules
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
-from approvals import exact, freezes, grants, warned
+from approvals import exact, freezes, grants, reasons, warned
 from approvals.errors import (
     ActionClosed,
     AlreadyClaimed,
     AlreadyDecided,
     ApproveLocked,
     DigestChanged,
+    OthersApproved,
     ReasonNeeded,
     SelfApproval,
     WarningNotTicked,
@@ -41,7 +42,6 @@ from runs.vocabulary import ActionDecided, ActionExpired, ActionWithdrawn, RunQu
 Verdict = Literal["approved", "rejected"]
 CLAIM_LASTS = timedelta(minutes=15)
 logger = logging.getLogger(__name__)
-MIN_REASON, MAX_REASON = 3, 4000
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,12 @@ def decide(
     reason: str = "",
     acks: Collection[str] = (),
     seen: Mapping[str, Any] | None = None,
+    nth: int | None = None,
 ) -> Decided:
-    """Approve or reject the exact action with this digest. `acks`: the codes of the warnings that were ticked."""
+    """Approve or reject the exact action with this digest. `acks`: the codes of the warnings that were ticked.
+
+    `nth`: the how manieth approval the reviewer was told that theirs is; OthersApproved if it is another by now, and does something else.
+    """
     with log.holding(action.run_id) as run:
         action = locked(action.pk)
         first = Decision.objects.filter(action=action, reviewer_id=reviewer.user_id, round=action.round).first()
@@ -84,6 +88,7 @@ def decide(
         _check(action, reviewer, verdict, digest, reason, acks)
         if verdict == "approved":
             freezes.check(run.row, action.tool)
+            _check_nth(action, nth)
         decision = _write(run, action, reviewer, verdict, reason, seen or {})
         if verdict == "rejected":
             settle(run, action, "rejected", seq=decision.seq)
@@ -207,8 +212,14 @@ def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, r
     check_open(action, reviewer, digest)
     if verdict == "approved":
         _check_approvable(action, acks)
-    if verdict == "rejected" and not MIN_REASON <= len(reason.strip()) <= MAX_REASON:
-        raise ReasonNeeded(f"The reason has {len(reason.strip())} characters; it needs {MIN_REASON} to {MAX_REASON}.")
+    if verdict == "rejected" and (why := reasons.trouble(reason)):
+        raise ReasonNeeded(why)
+
+
+def _check_nth(action: ProposedAction, nth: int | None) -> None:
+    given, needs = _approvals(action), action.policy.quorum
+    if nth is not None and nth != given + 1:
+        raise OthersApproved(f"Somebody else approved meanwhile: {given} of {needs} have by now.", approved=given, needed=needs)
 
 
 def _check_approvable(action: ProposedAction, acks: Collection[str]) -> None:
@@ -228,7 +239,7 @@ def stands(action: ProposedAction) -> dict[str, Any]:
 
 
 def _write(run: Held, action: ProposedAction, reviewer: Actor, verdict: Verdict, reason: str, seen: Mapping[str, Any]) -> Decision:
-    kept = vault.keep(action.workspace_id, reason.strip()[:MAX_REASON], label="internal") if reason.strip() else None
+    kept = vault.keep(action.workspace_id, reason.strip()[: reasons.MAX_REASON], label="internal") if reason.strip() else None
     decision = Decision(
         action=action,
         reviewer_id=reviewer.user_id,

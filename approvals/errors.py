@@ -17,6 +17,12 @@ class DigestChanged(Refusal):
     what_next: ClassVar[str] = "Nothing was decided. Read what changed, and decide on the action as it is now."
 
 
+class OthersApproved(Refusal):
+    """Somebody else approved after this was drawn for you."""
+
+    what_next: ClassVar[str] = "Nothing was recorded for you. Read what your approval does now, and approve again if you still want to."
+
+
 class ActionClosed(Refusal):
     """This action is no longer waiting."""
 

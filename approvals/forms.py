@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django import forms
 
-from approvals.decisions import MAX_REASON
 from approvals.execution import MAX_NOTE, MAX_REFERENCE
+from approvals.reasons import MAX_REASON
 
 DAY = 24 * 3600
 OPENED = 100
@@ -31,6 +31,7 @@ class DecisionForm(forms.Form):
     verdict = forms.ChoiceField(choices=[("approved", "approved"), ("rejected", "rejected")])
     digest = forms.RegexField(regex=r"^[0-9a-f]{64}$")
     reason = forms.CharField(required=False, max_length=MAX_REASON, strip=False)
+    nth = forms.IntegerField(required=False, min_value=1)  # of several approvals, the how manieth this was said to be
 
     def seen(self, folds: Mapping[str, Any]) -> dict[str, Any]:
         """What the reviewer had before them. `folds`: the card's sums."""

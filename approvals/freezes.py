@@ -20,6 +20,7 @@ from access import audit, rules
 from access.errors import Refusal
 from access.models import Agent, Workspace
 from access.rules import Actor
+from approvals import reasons
 from approvals.errors import AlreadyLifted, FreezeRefused, Frozen
 from approvals.models import Freeze, Policy, ProposedAction
 from artifacts import vault
@@ -33,7 +34,7 @@ from runs.models import Run
 from runs.vocabulary import BlockCleared, RunQueued
 
 What = Literal["agent", "tool", "workspace"]
-MIN_REASON, MAX_REASON = 3, 500
+MAX_REASON = 500
 LONGEST = timedelta(days=366)  # of a freeze that names its end
 KEPT = 50  # past freezes on their page
 UNFREEZING = "unfreezing"  # what a run waits for that came to something frozen
@@ -264,8 +265,8 @@ def _target(workspace_id: UUID, what: str, agent_id: UUID | None, tool: str) -> 
 
 def _reason(reason: str) -> str:
     reason = reason.strip()
-    if not MIN_REASON <= len(reason) <= MAX_REASON:
-        raise FreezeRefused(f"The reason has {len(reason)} characters; it needs {MIN_REASON} to {MAX_REASON}.", field="reason")
+    if why := reasons.trouble(reason, MAX_REASON):
+        raise FreezeRefused(why, field="reason")
     return reason
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.http import QueryDict
 
+from access import characters
 from access.errors import BadInput
 from access.ids import uuid7
 from access.templatetags.handrail import spell
@@ -94,7 +95,7 @@ def times(seconds: Sequence[int], now: str) -> list[tuple[str, str]]:
 def _fields(typed: Typed) -> dict[str, Any]:
     said = typed.fields
     name = " ".join(said["name"].split())
-    if not 1 <= len(name) <= 120 or "\0" in name:
+    if not 1 <= characters.seen_length(name) <= len(name) <= 120 or "\0" in name:
         raise RuleRefused("Its name has 1 to 120 characters.")
     if len(said["tool"]) > 60 or "\0" in said["tool"] or said["need"] not in ("automatic", "one", "several", "never"):
         raise RuleRefused("Choose a tool, and what it needs.")

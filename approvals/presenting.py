@@ -263,9 +263,11 @@ def beside(rows: Queue, open_id: UUID | None) -> SafeString:
 
 
 def course_fragments(drawn: Course, rows: Queue) -> str:
-    """All that changes of an open action. A bar that still stands is left alone: somebody may be about to press it."""
+    """All that changes of an open action. A bar that still stands is left alone: somebody may be about to press it; but where several
+    must approve, what it says depends on who has."""
     context = _over(drawn, rows)
-    names = ["_status", "_outcome", "_quorum", "_thread", "_aside", *([] if drawn.bar else ["_decide"])]
+    says_the_same = drawn.bar is not None and not drawn.bar.nth
+    names = ["_status", "_outcome", "_quorum", "_thread", "_aside", *([] if says_the_same else ["_decide"])]
     return "".join(out_of_band(render_to_string(f"approvals/{name}.html", context)) for name in names)
 
 

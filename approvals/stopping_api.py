@@ -10,11 +10,11 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints
 from access import rules
 from access.errors import Forbidden
 from access.rules import Actor
-from approvals import decisions, freezes, taking_back
+from approvals import freezes, reasons, taking_back
 from approvals.models import Freeze, ProposedAction
 
 router = Router(tags=["stopping"])
-Reason = Annotated[str, StringConstraints(max_length=decisions.MAX_REASON)]
+Reason = Annotated[str, StringConstraints(max_length=reasons.MAX_REASON)]
 
 
 class PeopleStop(Forbidden):

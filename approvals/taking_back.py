@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Q
 
 from access.rules import Actor
-from approvals import decisions, grants
+from approvals import decisions, grants, reasons
 from approvals.decisions import No
 from approvals.errors import ActionClosed, AlreadyDecided, ReasonNeeded, SelfApproval, TooLateToRecall, WithdrawnBefore
 from approvals.models import Grant, ProposedAction
@@ -21,8 +21,6 @@ from runs import log
 from runs.log import Held
 from runs.models import Event
 from runs.vocabulary import ActionRecalled, ActionWithdrawn
-
-MIN_REASON, MAX_REASON = decisions.MIN_REASON, decisions.MAX_REASON
 
 
 @dataclass(frozen=True)
@@ -110,8 +108,8 @@ def _same_again(action: ProposedAction, by: Actor, word: str) -> TakenBack:
 
 
 def _check_reason(reason: str) -> None:
-    if not MIN_REASON <= len(reason.strip()) <= MAX_REASON:
-        raise ReasonNeeded(f"The reason has {len(reason.strip())} characters; it needs {MIN_REASON} to {MAX_REASON}.")
+    if why := reasons.trouble(reason):
+        raise ReasonNeeded(why)
 
 
 def reason_of(action: ProposedAction) -> str:

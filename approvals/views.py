@@ -19,7 +19,7 @@ from access import rules
 from access.errors import Forbidden, NotFound, Refusal
 from access.ids import as_uuid
 from access.rules import Actor
-from approvals import asking, changes, decisions, edit_form, editing, exact, inbox, presenting, taking_back, wanted, warned
+from approvals import asking, changes, decisions, edit_form, editing, exact, inbox, presenting, reasons, taking_back, wanted, warned
 from approvals.course import Mode, Typed, course
 from approvals.decisions import No
 from approvals.errors import (
@@ -29,6 +29,7 @@ from approvals.errors import (
     EditRefused,
     Frozen,
     NothingChanged,
+    OthersApproved,
     ReasonNeeded,
     SelfApproval,
     Unreadable,
@@ -91,7 +92,14 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
     looked = form.seen(presenting.sums(action))
     try:
         decided = decisions.decide(
-            action, reviewer=request.actor, verdict=verdict, digest=digest, reason=reason, acks=typed.acks, seen=looked
+            action,
+            reviewer=request.actor,
+            verdict=verdict,
+            digest=digest,
+            reason=reason,
+            acks=typed.acks,
+            seen=looked,
+            nth=form.cleaned_data["nth"],
         )
     except ReasonNeeded:
         return _refused(request, action, Typed("reject", reason, error="Write at least one sentence. The agent reads it."), 422)
@@ -100,7 +108,7 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
     except DigestChanged as error:
         return _changed(request, action, digest, typed, error)
     except Refusal as error:
-        kept = typed.mode if not isinstance(error, AlreadyDecided | Frozen) else "rest"
+        kept = typed.mode if not isinstance(error, AlreadyDecided | Frozen | OthersApproved) else "rest"
         return _refused(request, action, Typed(kept, reason, typed.acks, refusal=error), error.status, said=typed)
     return _after(request, decided.action.pk)
 
@@ -142,7 +150,7 @@ def ask(request: HttpRequest, action_id: UUID) -> HttpResponse:
 def recall(request: HttpRequest, action_id: UUID) -> HttpResponse:
     """Take an approval back while that is possible. A refusal is shown in place, with what stands."""
     action = presenting.find(request.actor, action_id, "approvals.decide")
-    reason = request.POST.get("reason", "")[: decisions.MAX_REASON]
+    reason = request.POST.get("reason", "")[: reasons.MAX_REASON]
     try:
         taking_back.recall(action, by=request.actor, reason=reason)
     except Refusal as error:
@@ -316,7 +324,7 @@ def _changed(request: HttpRequest, action: ProposedAction, digest: str, typed: T
 
 
 def _incomplete(request: HttpRequest, action: ProposedAction, form: DecisionForm) -> HttpResponse:
-    reason = request.POST.get("reason", "")[: decisions.MAX_REASON]
+    reason = request.POST.get("reason", "")[: reasons.MAX_REASON]
     error = "The reason is too long." if "reason" in form.errors else "That form was not complete. Nothing was decided."
     mode: Mode = "reject" if request.POST.get("verdict") == "rejected" else "rest"
     return _refused(request, action, Typed(mode, reason, error=error), 422)

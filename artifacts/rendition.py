@@ -82,11 +82,12 @@ Segment = Text | Hidden | Glyph | More
 
 
 def segments(text: str) -> list[Segment]:
-    """The parts of a rendition's text, in order."""
+    """The parts of a rendition's text, in order. What acts on its neighbours is drawn as a glyph, also where it was not marked: a
+    rendition may have been read as JSON since, and that knows escapes of its own."""
     found: list[Segment] = []
     at = 0
     for mark in _MARK.finditer(text):
-        add_text(found, text[at : mark.start()])
+        _add_plain(found, text[at : mark.start()])
         at = mark.end()
         if mark["kind"]:
             found.append(Hidden(mark["kind"]))
@@ -96,8 +97,17 @@ def segments(text: str) -> list[Segment]:
             found.append(More(int(mark["size"])))
         else:
             add_text(found, "⟦")
-    add_text(found, text[at:])
+    _add_plain(found, text[at:])
     return found
+
+
+def _add_plain(found: list[Segment], text: str) -> None:
+    at = 0
+    for acting in _ACTING.finditer(text):
+        add_text(found, text[at : acting.start()])
+        found.append(Glyph(ord(acting[0])))
+        at = acting.end()
+    add_text(found, text[at:])
 
 
 def plain(text: str) -> str:
@@ -107,9 +117,9 @@ def plain(text: str) -> str:
 
 _MARK = re.compile(rf"⟦(?:(?P<kind>{'|'.join(WORDS)})⟧|u(?P<code>[0-9a-f]{{4,6}})⟧|\+(?P<size>\d{{1,15}})⟧|⟦)")
 # controls but tab and line feeds, bidirectional embeddings, overrides and isolates, invisible operators, tags, half surrogate pairs.
-# joiners and plain direction marks stay: many scripts need them to be read
+# letters that are blank. Joiners and plain direction marks stay: many scripts need them to be read
 _ACTING = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u180e\u200b\u2028-\u202e\u2060-\u2069\u206a-\u206f\ufeff\ufff9-\ufffb\ufdd0-\ufdef"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\ufdd0-\ufdef"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 from django.core.exceptions import RequestDataTooBig
-from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException, UnreadablePostError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from ninja.parser import Parser
@@ -257,6 +257,12 @@ def unreadable(request: HttpRequest, error: HttpError) -> HttpResponse:
 @api.exception_handler(RequestDataTooBig)
 def too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
     return refused(request, BodyTooLarge(f"At most {JSON_MAX} bytes are read.", limit=JSON_MAX))
+
+
+@api.exception_handler(RawPostDataException)
+def a_form(request: HttpRequest, error: RawPostDataException) -> HttpResponse:
+    """A form, in which the token of a browser was looked for, so that its body is gone."""
+    return refused(request, WrongMediaType("Send JSON in UTF-8, as Content-Type: application/json."))
 
 
 @api.exception_handler(UnreadablePostError)

@@ -20,6 +20,11 @@ class Measured(WebRequest):
     taken = 0
     refused = False
 
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        # Twisted would parse each form in the reactor's thread, before anybody is asked who sent it, and without limits of its own;
+        # Django parses it later, where a request can wait for nobody but itself
+        super().__init__(*args, **kwargs | {"parsePOSTFormSubmission": False})
+
     def gotLength(self, length: int | None) -> None:
         """The head was read. `length` is what it announces, None if it does not say."""
         too_large = (length or 0) > _limit()

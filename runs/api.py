@@ -12,9 +12,9 @@ from uuid import UUID
 import orjson
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Header, Query, Router, Status
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
-from access import rules
+from access import characters, rules
 from access.api import afresh, known_for_awhile
 from access.errors import BadInput, Forbidden
 from access.models import Agent
@@ -33,11 +33,27 @@ router = Router(tags=["runs"])
 # an event's id, an idempotency key: what goes through every log and header unchanged
 Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 EventKey = Annotated[str, Header(alias="Idempotency-Key", pattern=f"^{intake.SENDER_ID}$")]
-Title = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+
+
+def _seen(text: str) -> str:
+    if not characters.seen_length(text):
+        raise ValueError("has nothing in it that can be seen")
+    return text
+
+
+Title = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), AfterValidator(_seen)]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Note = Annotated[str, StringConstraints(max_length=4000)]
-Cursor = Annotated[int, Query(ge=0, le=10**15)]
-Wait = Annotated[int, Query(ge=0, le=30, description="seconds to wait if there is nothing new")]
+
+
+def _digits(text: object) -> object:
+    if isinstance(text, str) and not (text.isascii() and text.isdigit()):
+        raise ValueError("is not a whole number in digits")
+    return text
+
+
+Cursor = Annotated[int, BeforeValidator(_digits), Query(ge=0, le=10**15)]
+Wait = Annotated[int, BeforeValidator(_digits), Query(ge=0, le=30, description="seconds to wait if there is nothing new")]
 
 
 class Strict(BaseModel):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from access.characters import Hidden, Lookalike, has_hidden, lookalikes, name, parts
+from access.characters import Hidden, Lookalike, has_hidden, lookalikes, name, parts, seen_length
 
 
 def joined(text: str) -> str:
@@ -105,3 +105,10 @@ def test_a_megabyte_takes_seconds_not_minutes(text):
     assert joined(text) == text
     lookalikes(text)
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"), [("", 0), ("  a b ", 3), ("\u200b" * 30, 0), ("\u3164\u2800 \u200b", 0), ("a\u200bb", 2), ("नमस्ते", 6), ("❤\ufe0f", 2)]
+)
+def test_only_what_can_be_seen_is_counted(text: str, seen: int) -> None:
+    assert seen_length(text) == seen

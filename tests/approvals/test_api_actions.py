@@ -136,6 +136,16 @@ def test_who_may_not_decide_is_told_so_or_nothing(cast, proposed):
     assert Decision.objects.count() == 0
 
 
+def test_a_form_of_a_browser_is_told_to_be_json(cast):
+    riley = Client(enforce_csrf_checks=True)
+    riley.force_login(cast.riley)
+    riley.get("/runs")
+    token = next(cookie.value for name, cookie in riley.cookies.items() if name.endswith("csrf"))
+    for path in ("/api/v1/runs", "/api/v1/freezes"):
+        answer = riley.post(path, {"title": "x", "csrfmiddlewaretoken": token}, headers={"Origin": "http://testserver"})
+        assert answer.status_code == 415 and answer.json()["title"], answer.content
+
+
 def test_an_action_is_seen_by_people_who_see_approvals_and_by_its_agent(cast, proposed):
     address = f"/api/v1/actions/{proposed.action.pk}"
     for client, status in (

@@ -202,6 +202,23 @@ def test_two_of_two_are_counted_and_the_second_runs_it(cast, client):
     assert proposed.again().state == "approved"
 
 
+def test_an_approval_that_has_become_the_last_one_meanwhile_is_not_recorded(cast, client):
+    rules(cast.workspace.pk, quorum=2)
+    proposed = propose_mail(cast)
+    client.force_login(cast.riley)
+    armed = client.get(proposed.url(), {"do": "approve"}).content.decode()
+    assert 'name="nth" value="1"' in armed
+    decisions.decide(proposed.action, reviewer=person(cast.sam.pk), verdict="approved", digest=proposed.action.digest)
+    late = post(client, proposed, nth="1")
+    assert late.status_code == 409
+    assert "Your approval was not recorded. Somebody else approved meanwhile: 1 of 2 have by now." in text(late)
+    assert "Your approval is the second. It is sent as soon as you approve." in text(late)
+    assert (proposed.again().state, Decision.objects.count()) == ("waiting", 1)
+    assert post(client, proposed, nth="x").status_code == 422
+    post(client, proposed, nth="2")
+    assert proposed.again().state == "approved"
+
+
 def test_what_was_seen_is_kept_with_the_decision(cast, riley):
     proposed = propose_mail(cast, file="a,b\n1,2\n")
     post(riley, proposed, seconds="41", opened=["/folded", "/attachments/0", "/made/up"], ack=["made_up"])

@@ -90,9 +90,12 @@ def test_nobody_decides_on_their_own_action(cast, action):
     assert not Decision.objects.exists()
 
 
-def test_a_rejection_needs_a_reason(cast, action):
+@pytest.mark.parametrize(
+    "reason", ["  ", "no", "\u200b" * 30, "\u200b\u2060\u3164", "x" * 4001], ids=["blank", "short", "unseen", "blank letters", "long"]
+)
+def test_a_rejection_needs_a_reason_that_can_be_seen(cast, action, reason):
     with pytest.raises(ReasonNeeded):
-        decisions.decide(action, reviewer=person(cast.riley.pk), verdict="rejected", digest=action.digest, reason="  ")
+        decisions.decide(action, reviewer=person(cast.riley.pk), verdict="rejected", digest=action.digest, reason=reason)
     assert not Decision.objects.exists()
 
 

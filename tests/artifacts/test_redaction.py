@@ -119,6 +119,12 @@ def test_characters_that_act_on_the_screen_are_named() -> None:
     assert "\0" not in made.text  # a database that keeps text refuses it
 
 
+def test_what_acts_on_the_screen_is_drawn_as_such_though_it_was_escaped_when_it_was_marked() -> None:
+    made = redact(rb'{"headline": "h\u001b[1]\u202e\u3164"}', media_type="application/json", label="public")
+    headline = json.loads(made.text)["headline"]
+    assert plain(headline) == "h[U+001B][1][U+202E][U+3164]"
+
+
 def test_half_a_surrogate_pair_does_not_get_into_a_rendition() -> None:
     made = redact(rb'{"a": "x\ud800y"}', media_type="application/json", label="public")
     assert "[U+D800]" in plain(made.text)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from config.settings import BODY_MAX
@@ -66,6 +67,26 @@ def test_a_body_without_a_length_is_refused_as_soon_as_it_is_too_large(house) ->
                 assert spooled(house) < BODY_MAX
     with house.client() as client:
         assert client.get("runs").status_code == 401, "the server goes on"
+
+
+MANY_PARTS = b"".join(b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n' for _ in range(150_000)) + b"--x--\r\n"
+NESTED = b"".join(b"--x%d\r\nContent-Type: multipart/mixed; boundary=x%d\r\n\r\n" % (n, n + 1) for n in range(5000))
+FORMS = {
+    "many parts": ("multipart/form-data; boundary=x", MANY_PARTS),
+    "many fields": ("application/x-www-form-urlencoded", b"a=1&" * 2_500_000),
+    "nested parts": ("multipart/form-data; boundary=x0", NESTED),
+    "no boundary": ("multipart/form-data", b"x"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("path", ["/theme", "/api/v1/runs"])
+def test_a_form_from_anybody_is_refused_in_words_and_nobody_waits_for_it(house, form, path) -> None:
+    media_type, body = FORMS[form]
+    with httpx.Client(base_url=house.base_url, trust_env=False, timeout=60) as anybody:
+        answer = anybody.post(path, content=body, headers={"Content-Type": media_type})
+    assert answer.status_code in (400, 401, 403, 415), answer.text[:300]
+    assert "content-security-policy" in answer.headers and len(answer.content) > 100
 
 
 def test_a_body_up_to_the_limit_is_read(house) -> None:
