@@ -12,7 +12,7 @@ from uuid import UUID
 import orjson
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Header, Query, Router, Status
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 from access import characters, rules
 from access.api import afresh, known_for_awhile
@@ -46,14 +46,8 @@ Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Note = Annotated[str, StringConstraints(max_length=4000)]
 
 
-def _digits(text: object) -> object:
-    if isinstance(text, str) and not (text.isascii() and text.isdigit()):
-        raise ValueError("is not a whole number in digits")
-    return text
-
-
-Cursor = Annotated[int, BeforeValidator(_digits), Query(ge=0, le=10**15)]
-Wait = Annotated[int, BeforeValidator(_digits), Query(ge=0, le=30, description="seconds to wait if there is nothing new")]
+Cursor = Annotated[int, Query(ge=0, le=10**15)]
+Wait = Annotated[int, Query(ge=0, le=30, description="seconds to wait if there is nothing new")]
 
 
 class Strict(BaseModel):
