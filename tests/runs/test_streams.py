@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import websockets
 
 from tests.runs.conftest import begin
 from tests.runs.serving import House, headers
+from tests.waiting import until
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.long]
 NOTE = {"type": "note.posted", "texts": {"note": "Looked at it."}}
@@ -323,7 +325,7 @@ def test_a_right_that_is_withdrawn_closes_the_socket(house, agent, start):
     asyncio.run(scene())
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 def test_waiting_readers_hold_no_database_connection(house, start):
     """More readers wait than there are connections, and the API goes on answering."""
     run, who = start()["id"], house.cast["ours"]["agent"]
@@ -334,10 +336,11 @@ def test_waiting_readers_hold_no_database_connection(house, start):
                 raise AssertionError("nothing was written")
 
         waiting = [asyncio.create_task(wait(kind)) for kind in READERS for _ in range(12)]
-        await asyncio.sleep(3)
-        assert house.open_databases() < len(waiting) / 2, "those that the pool keeps open for short reads, however many wait"
+        await asyncio.sleep(3)  # for all of them to have read what is there; on a busy machine some read still
+        few = partial(until, lambda: house.open_databases() < len(waiting) / 2, within=30, what="only those open that the pool keeps")
+        await asyncio.to_thread(few)
         async with httpx.AsyncClient(headers=headers(who)) as client:
-            answer = await client.get(f"{house.base_url}/api/v1/runs/{run}", timeout=5)
+            answer = await client.get(f"{house.base_url}/api/v1/runs/{run}", timeout=30)
             assert answer.status_code == 200
         for task in waiting:
             assert not task.done()
