@@ -13,8 +13,8 @@ from access.models import Membership, User
 ABOUT = {
     "reviewer": "Decides: approves or rejects what the agents ask for.",
     "manager": "Sees every run of the team and its evidence. Decides nothing.",
-    "operator": "Starts and cancels runs. Says what happened where nobody can know.",
-    "admin": "Sees every run and its raw events. Decides nothing.",
+    "operator": "Starts, cancels and freezes. Says what happened where nobody can know.",
+    "admin": "Changes policies, freezes, sees every run. Decides nothing.",
 }
 FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO", "HTTP_X_REAL_IP", "HTTP_VIA")
 

@@ -376,7 +376,9 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
     else:
         lead, what = "You approve", f"this one {UNITS[action.card]}" if action.card in UNITS else f"this one call of “{title}”"
     people = sum_of((around.recipients, "recipient"))
-    aim = ("send 1 e-mail" if mail else f"{verb} “{title}” once") + (f" to {people}" if people else "")
+    files = sum_of((len(action.attachments), "attachment"))
+    aim = "send 1 e-mail" if mail else f"{verb} “{title}” once"
+    aim += (f" to {people}" if people else "") + (f" with {files}" if files else "")
     if action.executor == "agent":
         verb, aim = f"let it {verb}", f"let the agent {aim}"
     return Bar(
