@@ -84,6 +84,7 @@ def test_riley_recalls_an_approval_before_it_is_sent(page: Page, new_context: Co
     expect(page.get_by_text("You approved exactly this.")).to_be_visible()
     form = page.get_by_role("form", name="Recall the approval")
     expect(form.locator(".fuse")).to_contain_text(re.compile("min|s left"))  # it counts down
+    form.scroll_into_view_if_needed()
     picture(page, "recall")
     expect(sam.get_by_role("form", name="Recall the approval")).to_be_visible()
     form.get_by_label(re.compile("^Why")).fill("The amount is wrong.")
