@@ -125,6 +125,11 @@
       if (this.state === "lost") this.open();
     }
 
+    // the browser has no network: a socket may hear nothing of that, not even its close
+    cut() {
+      if (this.state === "open") this.lost();
+    }
+
     check(slept) {
       if (this.state === "open" && (slept || (this.beats && Date.now() - this.heardAt > SILENCE))) this.lost();
     }
@@ -139,6 +144,7 @@
     else each("now");
   });
   addEventListener("online", () => each("now"));
+  addEventListener("offline", () => each("cut"));
   addEventListener("pageshow", (event) => event.persisted && each("now"));
   document.addEventListener("visibilitychange", () => document.hidden || each("now"));
 
