@@ -26,8 +26,7 @@ SECRETS = {"SECRET_KEY": "of the tests' stacks " * 4, "HANDRAIL_VAULT_KEY": "dGV
 def share() -> Path:
     """The directory: the one that is there, or one that goes with this process."""
     if VARIABLE not in os.environ:
-        os.environ[VARIABLE] = mkdtemp(prefix="handrail-shared-")
-        atexit.register(_remove, os.environ[VARIABLE], os.getpid())
+        os.environ[VARIABLE] = str(own_directory("handrail-shared-"))
     return Path(os.environ[VARIABLE])
 
 
@@ -66,6 +65,13 @@ def clean_environment() -> dict[str, str]:
     ours = ("HANDRAIL_", "DJANGO_", "PYTEST_", "CELERY_", "DATABASE_", "LOG_")
     named = {"VALKEY_URL", "REDIS_URL", "HOST", "PORT", "DEBUG", "DATA_DIR", "WORKERS", "TRUST_PROXY", "ALLOWED_HOSTS"}
     return {name: value for name, value in os.environ.items() if name not in named and not name.startswith(ours)}
+
+
+def own_directory(prefix: str) -> Path:
+    """A new directory that goes with this process."""
+    made = mkdtemp(prefix=prefix)
+    atexit.register(_remove, made, os.getpid())
+    return Path(made)
 
 
 @contextmanager

@@ -4,11 +4,7 @@ HANDRAIL_TEST_DB says which database: `sqlite` (the default) or `postgres`. Noth
 test starts gets what the test gives it, and cannot touch the tests' own database by mistake.
 """
 
-import atexit
 import os
-import shutil
-import tempfile
-from pathlib import Path
 
 from tests import migrated, postgres, valkey
 
@@ -17,17 +13,11 @@ if KIND not in ("sqlite", "postgres"):
     raise SystemExit(f"HANDRAIL_TEST_DB must be sqlite or postgres, not {KIND!r}.")
 
 
-def _remove(directory: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child runs this hook too
-        shutil.rmtree(directory, ignore_errors=True)
-
-
 # the workers of pytest-xdist find the services of the process that started them
 server = postgres.server() if KIND == "postgres" else ""
 migrated.share()
 broker = os.environ.get("HANDRAIL_TEST_VALKEY") or valkey.start()
-data = Path(tempfile.mkdtemp(prefix="handrail-test-"))
-atexit.register(_remove, data, os.getpid())
+data = migrated.own_directory("handrail-test-")
 os.environ["HANDRAIL_TEST_VALKEY"] = broker
 
 OURS = {
