@@ -24,8 +24,10 @@ from runs.vocabulary import LOOK_UP
 EVIDENCE = 8
 HEADER = re.compile(r"[A-Z][A-Za-z-]{1,30}: |[ \t]")  # or the continuation of one
 QUOTE = 280
+WRAPPED = 56  # characters; a line that is shorter was ended by who wrote it
 _BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called")
 _PLAN = ("plan.set", "step.started")
+_NOT_ALLOWED = {"action.expired": "expired", "action.withdrawn": "withdrawn", "action.recalled": "recalled"}
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class _Sorted:
     before: list[_Told] = field(default_factory=list)
     plan: _Told | None = None
     steps: int = 0
+    asked: dict[str, int] = field(default_factory=dict)  # action → the step in which it was proposed
+    came_to: dict[int, str] = field(default_factory=dict)  # step → what became of what was asked in it, where that is no yes
     recipients: int = 0
     after: list[_Told] = field(default_factory=list)
 
@@ -142,10 +146,24 @@ def _sort(events: Iterable[_Told], action: ProposedAction) -> _Sorted:
             found.steps = max(found.steps, event.data.get("plan_step") or 0)
         elif event.type in _BEFORE:
             found.before.append(event)
-        elif event.data.get("action") == str(action.pk):
+        else:
+            _come_to(found, event)
+        if event.type not in (*_PLAN, *_BEFORE) and event.data.get("action") == str(action.pk):
             found.after.append(event)
             found.recipients = event.data.get("recipients", 0) if event.type == "action.proposed" else found.recipients
     return found
+
+
+def _come_to(found: _Sorted, event: _Told) -> None:
+    """Note of the open step that what was asked in it was not allowed, until something else is asked in it."""
+    action = str(event.data.get("action", ""))
+    if event.type == "action.proposed":
+        found.asked[action] = found.steps
+        found.came_to.pop(found.steps, None)
+        return
+    state = "rejected" if event.data.get("verdict") == "rejected" else _NOT_ALLOWED.get(event.type, "")
+    if state and found.asked.get(action):
+        found.came_to[found.asked[action]] = state
 
 
 # what the run had read --------------------------------------------------------------------------------------------------------------
@@ -234,13 +252,26 @@ def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) ->
 
 
 def _excerpt(shown: Shown) -> str:
-    """The beginning of a text on one line; of a message, what comes after its headers."""
+    """The beginning of a text, line by line; of a message, what comes after its headers."""
     text = shown.text.replace("\r\n", "\n")
     head, _, body = text.partition("\n\n")
     if body.strip() and all(HEADER.match(line) for line in head.splitlines()):
         text = body
-    line = " ".join(text.split())
-    return line if len(line) <= QUOTE else line[:QUOTE].rsplit(" ", 1)[0] + " …"
+    lines = unwrapped(text)
+    return lines if len(lines) <= QUOTE else lines[:QUOTE].rsplit(maxsplit=1)[0] + " …"
+
+
+def unwrapped(text: str) -> str:
+    """Its lines as somebody wrote them: where a mail program broke a long one, it goes on. Empty ones are left out."""
+    lines: list[str] = []
+    goes_on = False
+    for line in (" ".join(each.split()) for each in text.split("\n")):
+        if line and goes_on:
+            lines[-1] += f" {line}"
+        elif line:
+            lines.append(line)
+        goes_on = len(line) >= WRAPPED
+    return "\n".join(lines)
 
 
 # where the run is -------------------------------------------------------------------------------------------------------------------
@@ -252,7 +283,8 @@ def _plan(told: _Sorted, texts: Mapping[UUID, Shown], state: State) -> tuple[Pla
     payloads = told.plan.payloads
     names = [texts.get(UUID(payloads[role])) if (role := f"step_{i}") in payloads else None for i in range(1, told.plan.data["steps"] + 1)]
     return tuple(
-        PlanStep(shown.text if shown else "–", _step_state(i, told.steps, state), i == told.steps) for i, shown in enumerate(names, 1)
+        PlanStep(shown.text if shown else "–", told.came_to.get(i) or _step_state(i, told.steps, state), i == told.steps)
+        for i, shown in enumerate(names, 1)
     )
 
 

@@ -5,11 +5,12 @@ from datetime import timedelta
 from access.models import User, Workspace
 from approvals import policy
 
-# the back office's tools: each takes one reviewer. Name of its rule, and hours until what nobody decided expires
+# the back office's tools: each takes one reviewer. Name of its rule, and hours until what nobody decided expires; what a dry run found is
+# soon old
 BACK_OFFICE = {
     "update_customer": ("Changes of customers", 24),
     "refund_payment": ("Refunds up to €2,000", 3),
-    "run_sql": ("SQL that changes data", 1),
+    "run_sql": ("SQL that changes data", 25 / 60),
     "call_desk": ("Calls of the help desk", 4),
     "run_command": ("Commands on this machine", 8),
     "schedule_removal": ("Access that goes", 6),
@@ -24,6 +25,8 @@ def policies(workspace: Workspace, by: User | None = None) -> None:
         policy.set_rule(workspace.pk, "send_email", name="Outside e-mail", outcome="reviewers", by=by, expires_after=timedelta(hours=4))
     if not policy.was_ruled(workspace.pk, "update_crm"):
         policy.set_rule(workspace.pk, "update_crm", name="Notes in the CRM", outcome="automatic", by=by)
+    if not policy.was_ruled(workspace.pk, "remove_note"):
+        policy.set_rule(workspace.pk, "remove_note", name="Take notes back", outcome="automatic", by=by)
     for tool, (name, hours) in (BACK_OFFICE | OUTSIDE_LOOP).items():
         if not policy.was_ruled(workspace.pk, tool):
             policy.set_rule(workspace.pk, tool, name=name, outcome="reviewers", by=by, expires_after=timedelta(hours=hours))

@@ -19,7 +19,21 @@ from access import rules
 from access.errors import Forbidden, NotFound, Refusal
 from access.ids import as_uuid
 from access.rules import Actor
-from approvals import asking, changes, decisions, edit_form, editing, exact, inbox, presenting, reasons, taking_back, wanted, warned
+from approvals import (
+    asking,
+    changes,
+    decisions,
+    edit_form,
+    editing,
+    exact,
+    freezes,
+    inbox,
+    presenting,
+    reasons,
+    taking_back,
+    wanted,
+    warned,
+)
 from approvals.course import Mode, Typed, course
 from approvals.decisions import No
 from approvals.errors import (
@@ -373,7 +387,7 @@ def _step(request: HttpRequest, action: ProposedAction) -> Typed:
     mode = MODES.get(request.GET.get("do", ""), "rest")
     typed = Typed(mode, acks=tuple(request.GET.getlist("ack")))
     missing = _unticked(action, typed) if mode == "armed" else ""
-    if mode == "armed" and (missing or action.locked):
+    if mode == "armed" and (missing or action.locked or freezes.on(action)):
         return Typed("rest", acks=typed.acks, error=missing)
     return typed
 

@@ -16,7 +16,7 @@ from runs.engine.tools import TOOLS
 VIEWS: Mapping[str, tuple[str, str]] = {
     "mine": ("Mine", "waits for you and is held by nobody else"),
     "": ("My groups", "waits for you or another reviewer"),
-    "others": ("On others", "waits on others"),
+    "others": ("Others", "waits on others"),
     "all": ("All", "waits"),
 }
 TERMS = 6

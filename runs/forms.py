@@ -21,10 +21,10 @@ class SignalForm(forms.Form):
 
 
 class UploadForm(forms.Form):
-    """One message, as a file or as text."""
+    """One message, as a file or as text. `agent` names an agent and the workflow that it runs: “<id>/<workflow>”."""
 
-    agent = forms.UUIDField()
-    workflow = forms.CharField(max_length=60)
+    agent = forms.CharField(max_length=120)
+    owner = forms.UUIDField(required=False)
     source = forms.ChoiceField(choices=[("file", "file"), ("text", "text")], required=False)
     ticket = forms.FileField(required=False, allow_empty_file=True)
     text = forms.CharField(max_length=1_000_000, required=False, strip=False)

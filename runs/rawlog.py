@@ -1,7 +1,7 @@
 """The raw log as a table: windows of it, filtered by type and by what it says, one event in full, and whether the chain holds."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,8 +17,8 @@ from runs import evidence, reading, stream
 from runs.evidence import Answer
 from runs.models import Event, Run
 from runs.presenting import name_of, names_in
-from runs.story.draft import sentence
-from runs.story.shapes import Part, Rich, Text, Who
+from runs.story import raw, titles
+from runs.story.shapes import Part, Rich, Text
 from runs.story.wire import Line, read
 from runs.verification import Broken, Whole, verify
 from runs.vocabulary import TYPES
@@ -114,8 +114,10 @@ def window(run: Run, asked: Asked) -> Window:
         total = sum(number for kind, number in counts.items() if not types or kind in types)
     names = names_in(found, run)
     first, last = (found[0]["seq"], found[-1]["seq"]) if found else (0, 0)
+    lines = [read(each) for each in found]
+    tools = _tools(lines)
     return Window(
-        rows=[_row(read(raw), names, run) for raw in found],
+        rows=[_row(line, names, run, tools) for line in lines],
         names=names,
         groups=_groups(counts, asked.groups),
         total=total,
@@ -134,7 +136,7 @@ def _is_first(run: Run, first: int, types: list[str], asked: Asked) -> bool:
 
 def _lines(run: Run, asked: Asked, types: list[str]) -> reading.Lines:
     """Lines of one window, read from a cursor that is found first."""
-    return [orjson.loads(raw) for raw in stream.read(run.pk, after=_start(run, asked, types), limit=WINDOW, types=types).lines]
+    return [orjson.loads(line) for line in stream.read(run.pk, after=_start(run, asked, types), limit=WINDOW, types=types).lines]
 
 
 def _start(run: Run, asked: Asked, types: list[str]) -> int:
@@ -150,22 +152,23 @@ def _searched(run: Run, asked: Asked, types: list[str]) -> tuple[reading.Lines, 
     """Of the whole log, the lines that hold every word: in type, actor, data or any rendition."""
     words = asked.q.casefold().split()
     lines = [line for line in reading.lines(run) if not types or line["body"]["type"] in types]
-    names = names_in(lines, run)
-    found = [line for line in lines if all(word in _words(line, names, run) for word in words)]
+    names, tools = names_in(lines, run), _tools(map(read, lines))
+    found = [line for line in lines if all(word in _words(read(line), names, run, tools) for word in words)]
     if asked.after:
         return [line for line in found if line["seq"] > asked.after][:WINDOW], len(found)
     before = asked.before or (asked.at + WINDOW // 2 if asked.at else run.seq + 1)
     return [line for line in found if line["seq"] < before][-WINDOW:], len(found)
 
 
-def _words(raw: Mapping[str, Any], names: Mapping[str, str], run: Run) -> str:
-    line = read(raw)
+def _words(line: Line, names: Mapping[str, str], run: Run, tools: Mapping[str, str]) -> str:
     texts = " ".join(plain(text.text) for text in line.texts.values())
-    return f"{line.type} {name_of(line.who, names, run)} {_plain(sentence(line))} {orjson.dumps(line.data).decode()} {texts}".casefold()
+    said = titles.plain(raw.told(line, tools))
+    return f"{line.type} {name_of(line.who, names, run)} {said} {orjson.dumps(line.data).decode()} {texts}".casefold()
 
 
-def _plain(rich: Rich) -> str:
-    return "".join(part for part in rich if isinstance(part, str))
+def _tools(lines: Iterable[Line]) -> dict[str, str]:
+    """Which tool each step uses, as far as these lines tell."""
+    return {step: tool for line in lines for step, tool in raw.tools_of(line).items()}
 
 
 def _groups(counts: Mapping[str, int], chosen: tuple[str, ...]) -> list[Group]:
@@ -176,16 +179,14 @@ def _groups(counts: Mapping[str, int], chosen: tuple[str, ...]) -> list[Group]:
     return [Group(key, groups[key], key in chosen) for key in order if groups[key] or key in chosen]
 
 
-def _row(line: Line, names: Mapping[str, str], run: Run) -> Row:
-    return Row(line, name_of(line.who, names, run), tuple(_summary(line)), shade_of(line))
+def _row(line: Line, names: Mapping[str, str], run: Run, tools: Mapping[str, str]) -> Row:
+    return Row(line, name_of(line.who, names, run), tuple(_summary(line, tools)), shade_of(line))
 
 
-def _summary(line: Line) -> Iterator[Part]:
-    """The event's sentence without its actor, who has a column of their own, and the text that says most."""
-    told = sentence(line)
-    words = "".join(part for part in told if isinstance(part, str)).strip(" :")
+def _summary(line: Line, tools: Mapping[str, str]) -> Iterator[Part]:
+    """What the event says, and the text that says most."""
     said = next((line.texts[role] for role in TELLING if role in line.texts), None)
-    yield words[:1].upper() + words[1:] if isinstance(told[0], Who) else words
+    yield from raw.told(line, tools)
     if said is not None:
         yield from (": ", said)
 
@@ -240,13 +241,13 @@ def detail(run: Run, seq: int) -> Detail:
     page = stream.read(run.pk, after=seq - 1, limit=1) if 0 < seq <= run.seq else None
     if page is None or page.seqs != [seq]:
         raise NotFound
-    raw = orjson.loads(page.lines[0])
-    line, body = read(raw), raw["body"]
+    found = orjson.loads(page.lines[0])
+    line, body = read(found), found["body"]
     mine = Event.objects.filter(run_month=run.month, run_id=run.pk)
     before = mine.filter(seq=seq).values_list("prev_hash", flat=True).get()
-    names = names_in([raw], run)
+    names = names_in([found], run)
     return Detail(
-        row=_row(line, names, run),
+        row=_row(line, names, run, {}),
         names=names,
         data=tuple((name, _value(value)) for name, value in sorted(line.data.items())),
         before=bytes(before).hex(),

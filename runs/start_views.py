@@ -1,5 +1,6 @@
 """Starting a run from a message: upload, look at it, start. Nothing runs before the last step; a repeat of it starts nothing more."""
 
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 from urllib.parse import urlencode
@@ -12,9 +13,12 @@ from django.views.decorators.http import require_http_methods
 
 from access import rules
 from access.errors import BadInput, Forbidden, Refusal
+from access.ids import as_uuid
 from access.models import Agent, User
 from access.rules import Actor
 from runs import forms, starting, uploads
+from runs.engine import models
+from runs.engine.tools import TOOLS
 from runs.engine.workflow import APPROVAL
 from runs.models import Run
 from runs.starting import DEFAULT_BUDGETS, WorkflowInfo
@@ -24,11 +28,29 @@ LOOKED_AT = 20  # earlier runs of a workflow that its usual cost is taken from
 ENOUGH = 3
 
 
+@dataclass(frozen=True)
+class Choice:
+    """An agent with a workflow that it runs. `key` is what a form sends."""
+
+    agent: Agent
+    info: WorkflowInfo
+
+    @property
+    def key(self) -> str:
+        return f"{self.agent.pk}/{self.info.name}"
+
+    @property
+    def word(self) -> str:
+        """support-triage 3; of an agent that is called otherwise, with what it does."""
+        named = self.agent.name == self.info.name
+        return f"{self.agent.name} {self.info.version}" if named else f"{self.agent.name}, {self.info.title} {self.info.version}"
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 def start(request: HttpRequest) -> HttpResponse:
     rules.require(request.actor, "runs.start")
     if request.method != "POST":
-        return _page(request, _uploaded(request))
+        return _page(request, _uploaded(request), typed=request.GET.dict())
     return _start(request) if request.POST.get("message") else _upload(request)
 
 
@@ -40,15 +62,19 @@ def _uploaded(request: HttpRequest) -> Upload | None:
 def _upload(request: HttpRequest) -> HttpResponse:
     form = forms.UploadForm(request.POST, request.FILES)
     if not form.is_valid():
-        return _page(request, None, error=BadInput("Choose one .eml file, or paste a message. Nothing was stored."))
+        error = BadInput("Choose one .eml file, or paste a message. Nothing was stored.")
+        return _page(request, None, error=error, typed=request.POST.dict())
     given: dict[str, Any] = form.cleaned_data
-    agent = _agent(request.actor, given["agent"])
     raw, name = _message(given)
     try:
-        token = uploads.keep(raw, name=name, agent=agent, workflow=_workflow(given["workflow"]).name, by=request.actor)
+        chosen = _chosen(request.actor, given["agent"])
+        token = uploads.keep(raw, name=name, agent=chosen.agent, workflow=chosen.info.name, by=request.actor)
     except Refusal as refusal:
-        return _page(request, None, error=refusal, typed=given)
-    return redirect(f"{reverse('runs:start')}?{urlencode({'message': token})}")
+        if isinstance(refusal, Forbidden):
+            raise
+        return _page(request, None, error=refusal, typed=request.POST.dict())
+    kept = {"message": token} | ({"owner": str(given["owner"])} if given["owner"] else {})
+    return redirect(f"{reverse('runs:start')}?{urlencode(kept)}")
 
 
 def _message(given: dict[str, Any]) -> tuple[bytes, str]:
@@ -89,26 +115,24 @@ def _said(form: forms.StartForm) -> str:
 # What may be chosen -------------------------------------------------------------------------------------------------------------------
 
 
-def _agents(actor: Actor) -> list[Agent]:
-    return list(rules.visible(actor, Agent, "runs.start").select_related("owner").order_by("name"))
+def _choices(actor: Actor) -> list[Choice]:
+    """Each workflow that takes a message, with the agents that run it: where one is called as it is, that one alone."""
+    agents = list(rules.visible(actor, Agent, "runs.start").select_related("owner").order_by("name"))
+    found = [Choice(agent, info) for info in starting.workflow_infos() if info.takes_message for agent in agents]
+    named = {(choice.agent.workspace_id, choice.info.name) for choice in found if choice.agent.name == choice.info.name}
+    return [each for each in found if each.agent.name == each.info.name or (each.agent.workspace_id, each.info.name) not in named]
 
 
-def _agent(actor: Actor, pk: UUID) -> Agent:
-    found = next((agent for agent in _agents(actor) if agent.pk == pk), None)
-    if found is None:
+def _chosen(actor: Actor, key: str) -> Choice:
+    """The choice that a form sent. Forbidden if the agent is not this person's to start, BadInput if it does not run this workflow."""
+    choices = _choices(actor)
+    found = next((choice for choice in choices if choice.key == key), None)
+    if found is not None:
+        return found
+    pk, _, workflow = key.partition("/")
+    if as_uuid(pk) not in {agent.pk for agent in rules.visible(actor, Agent, "runs.start")}:
         raise Forbidden("This agent is not yours to start. Nothing was stored.")
-    return found
-
-
-def _workflows() -> list[WorkflowInfo]:
-    return [info for info in starting.workflow_infos() if info.takes_message]
-
-
-def _workflow(name: str) -> WorkflowInfo:
-    found = next((info for info in _workflows() if info.name == name), None)
-    if found is None:
-        raise BadInput("This workflow takes no messages. Nothing was stored.")
-    return found
+    raise BadInput(f"This agent does not run “{workflow[:60]}”. Nothing was stored. Choose one that does.")
 
 
 def _owners(actor: Actor, agent: Agent) -> list[tuple[User, str]]:
@@ -131,19 +155,20 @@ def _owner(actor: Actor, agent: Agent, pk: UUID) -> User:
 def _page(
     request: HttpRequest, upload: Upload | None, *, error: Refusal | None = None, typed: dict[str, Any] | None = None
 ) -> HttpResponse:
-    agents, infos = _agents(request.actor), _workflows()
-    info = next((each for each in infos if upload and each.name == upload.workflow), next(iter(infos), None))
-    agent = upload.agent if upload else _usual_agent(agents, info)
+    choices, typed = _choices(request.actor), typed or {}
+    wanted = f"{upload.agent.pk}/{upload.workflow}" if upload else str(typed.get("agent", ""))
+    chosen = next((choice for choice in choices if choice.key == wanted), None if upload else next(iter(choices), None))
+    info, agent = (chosen.info, chosen.agent) if chosen else (None, upload.agent if upload else None)
     context: dict[str, Any] = {
-        "agents": agents,
+        "choices": choices,
+        "chosen": chosen,
         "agent": agent,
-        "workflows": infos,
         "workflow": info,
         "owners": _owners(request.actor, agent) if agent else [],
         "upload": upload,
         "max_message": MAX_MESSAGE,
         "error": error,
-        "typed": typed or {},
+        "typed": typed,
         "path": _path(request.actor, info, agent) if info and agent else [],
         "usual": _usual(info, agent) if info and agent else None,
         "limits": DEFAULT_BUDGETS,
@@ -152,26 +177,35 @@ def _page(
     return render(request, "runs/start.html", context, status=error.status if error else 200)
 
 
-def _usual_agent(agents: list[Agent], info: WorkflowInfo | None) -> Agent | None:
-    """The agent that is offered first: the one that is called as the workflow is."""
-    named = (agent for agent in agents if info and agent.name == info.name)
-    return next(named, next(iter(agents), None))
-
-
 def _path(actor: Actor, info: WorkflowInfo, agent: Agent) -> list[dict[str, str]]:
-    """What will happen, step by step, from the workflow's own plan."""
-    steps = [{"icon": "list", "what": "Plans first", "how": "The plan is recorded before it may use a tool."}]
+    """What will happen, step by step, from the workflow's own plan, whose steps are orders; and so are ours."""
+    steps = [{"icon": "list", "what": "Record the plan", "how": "Before any tool is used."}]
+    decided = False
     for step in info.plan:
         if step == APPROVAL:
-            steps.append({"icon": "wait", "what": "Waits for a person", "how": _waits(actor, agent), "state": "waiting"})
+            steps.append({"icon": "wait", "what": "Wait for a person", "how": _waits(actor, agent), "state": "waiting"})
+            decided = True
         else:
-            steps.append({"icon": _icon(step), "what": step, "how": ""})
-    return [*steps, {"icon": "flag", "what": "Reports", "how": "Every claim cites an event."}]
+            steps.append({"icon": _icon(step), "what": step, "how": _how(step, decided)})
+    return [*steps, {"icon": "flag", "what": "Report", "how": "Every claim cites an event."}]
 
 
 def _icon(step: str) -> str:
-    known = {"read": "file", "check": "search", "draft": "mail", "send": "send", "update": "out"}
+    known = {"read": "file", "check": "search", "draft": "mail", "send": "send", "update": "out", "do": "out"}
     return next((icon for word, icon in known.items() if step.casefold().startswith(word)), "tool")
+
+
+def _how(step: str, decided: bool) -> str:
+    """What is known of a step by the tool or prompt of its title. `decided`: it comes after the approval."""
+    tool = next((each for each in TOOLS.values() if each.title == step), None)
+    if tool is None and models.titled(step):
+        return "By a script of fixed rules: no model is configured."
+    if tool is None:
+        return "Once, under the approval." if decided else ""
+    if tool.effect != "read":
+        return f"Once, under a key of its own. {'Can' if tool.compensate else 'Can’t'} be undone."
+    kinds = ["private data"] * tool.reads_private + ["outside text, never an order"] * tool.reads_untrusted
+    return f"From the {tool.target}{': ' if kinds else ''}{' and '.join(kinds)}."
 
 
 def _waits(actor: Actor, agent: Agent) -> str:

@@ -1,5 +1,6 @@
 """`{% load renditions %}`: how a redacted rendition is drawn. What is hidden is not in the page; a mark stands in its place."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from django import template
@@ -10,6 +11,9 @@ from access.templatetags.handrail import breakable, icon
 from artifacts.rendition import Glyph, Hidden, More, Segment, Text, segments
 
 register = template.Library()
+# what opens before a mark and closes after it stands on the mark's line: “<”, the mark, “>”. A few characters at most
+_OPENS = re.compile(r"[<(\[{“„‚‘«\"']{0,3}\Z")
+_CLOSES = re.compile(r"[>)\]}”’»\"'.,;:!?…]{0,3}")
 LOOKED_AT = 4  # times the wanted length: enough of a rendition to quote from, also when it begins with marks
 
 
@@ -51,16 +55,32 @@ def _shortened(parts: Iterable[Segment], length: int) -> Iterator[Segment]:
 
 
 def _drawn(parts: Iterable[Segment]) -> SafeString:
-    return mark_safe("".join(_part(part) for part in parts))  # noqa: S308  each part was escaped
+    shown = list(parts)
+    around = zip([None, *shown], shown, [*shown[1:], None], strict=False)
+    return mark_safe("".join(_part(before, part, after) for before, part, after in around))  # noqa: S308  each part was escaped
 
 
-def _part(part: Segment) -> str:
+def _part(before: Segment | None, part: Segment, after: Segment | None) -> str:
     match part:
         case Text(text):
-            return breakable(text)
+            return breakable(_split(text, isinstance(before, Hidden), isinstance(after, Hidden))[1])
         case Hidden():
-            return format_html('<span class="redacted">{}{}</span>', icon("lock", small=True), f"{part.words} hidden")
+            return _hidden(before, part, after)
         case Glyph():
             return format_html('<span class="glyph">{}</span>', part.words)
         case More():
             return format_html('<span class="dim">{}</span>', part.words)
+
+
+def _hidden(before: Segment | None, part: Hidden, after: Segment | None) -> SafeString:
+    mark = format_html('<span class="redacted">{}{}</span>', icon("lock", small=True), f"{part.words} hidden")
+    opens = _split(before.text, False, True)[2] if isinstance(before, Text) else ""
+    closes = _split(after.text, True, False)[0] if isinstance(after, Text) else ""
+    return format_html('<span class="nowrap">{}{}{}</span>', opens, mark, closes) if opens or closes else mark
+
+
+def _split(text: str, follows: bool, leads: bool) -> tuple[str, str, str]:
+    """What of a text closes the mark that it follows, what is its own, and what opens the mark that it leads to."""
+    closed = _CLOSES.match(text).end() if follows else 0  # type: ignore[union-attr]  it matches nothing, too
+    opened = _OPENS.search(text, closed).start() if leads else len(text)  # type: ignore[union-attr]
+    return text[:closed], text[closed:opened], text[opened:]

@@ -74,6 +74,11 @@ def named(prompt: str) -> Prompt:
     return _PROMPTS[prompt]
 
 
+def titled(title: str) -> bool:
+    """Whether a prompt is the step of this title."""
+    return any(prompt.title == title for prompt in _PROMPTS.values())
+
+
 def ask(prompt: str, variables: Mapping[str, Any]) -> Completion:
     """Answer a prompt, from its script."""
     asked = named(prompt)

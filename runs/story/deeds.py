@@ -40,6 +40,7 @@ def proposed(draft: Draft, line: Line) -> None:
         executor=line.word("executor"),
     )
     draft.actions[action.id] = action
+    draft.here.asked = action.id
     reason = line.text("reason")
     unseen: Rich = ("Run by the agent; Handrail cannot see the call.",) if line.word("executor") == "agent" else ()
     row = draft.add(
@@ -153,7 +154,7 @@ def decided(draft: Draft, line: Line) -> None:
     below: tuple[Rich, ...] = (("Digest ", Code(f"{digest[:4]} {digest[4:8]} {digest[8:12]}"), "."),) if digest else ()
     if same and same.digest != digest:
         below = (("This is not the digest that was proposed.",),)
-    draft.add(
+    row = draft.add(
         line,
         "decision",
         (line.who, " approved exactly this" if approved else " rejected it"),
@@ -161,6 +162,7 @@ def decided(draft: Draft, line: Line) -> None:
         lines=below,
         said=line.text("reason"),
     )
+    draft.decisions[line.word("action")] = row.first
     if not approved:
         draft.rejections[line.word("action")] = line.who, line.text("reason")
         _settle(draft, line, "Rejected at ", At(line.seq), f", so nothing was {'sent' if same and same.effect == 'send' else 'done'}.")
@@ -214,6 +216,7 @@ def delivered(draft: Draft, line: Line) -> None:
 def redeemed(draft: Draft, line: Line) -> None:
     action = _become(draft, line, "redeemed")
     draft.doing = ("Doing it now: ", action.subject or Tool(action.tool)) if action else ()
+    draft.redeemed = action.tool if action else ""
     draft.plain(line)
 
 

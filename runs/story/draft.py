@@ -11,6 +11,7 @@ from runs.story.wire import Line
 
 Tell = Callable[["Draft", Line], None]
 TELLERS: dict[str, Tell] = {}
+NOT_ALLOWED = ("rejected", "expired", "withdrawn", "recalled")  # a step that ends with this is not in the green of something done
 PEOPLE = ("decision", "answer", "budget", "outcome")  # what a run waits for that only a person can give
 WAITS = {
     "decision": "a decision",
@@ -47,6 +48,7 @@ class Stretch:
     opened: int = 0
     changed: int = 0
     rows: list[int] = field(default_factory=list)
+    asked: str = ""  # the action that was proposed last in it
 
 
 @dataclass
@@ -77,6 +79,7 @@ class Draft:
         self.why: Rich = ()  # why it is in this state, in a few words
         self.why_text: Text | None = None
         self.began: Told | None = None
+        self.report: Text | None = None  # its title
         self.plan_version = 0
         self.plan_seq = 0
         self.plan: list[Text] = []
@@ -85,6 +88,8 @@ class Draft:
         self.stretches: list[Stretch] = [Stretch("start", "start", state="")]
         self.tools: dict[str, int] = {}  # step or call → the row that tells it
         self.attempts: dict[str, int] = {}
+        self.step_tools: dict[str, str] = {}  # of a step that does what was approved: the tool
+        self.redeemed = ""  # the tool of the action that was redeemed last
         self.doing: Rich = ()
         self.signals: dict[str, int] = {}
         self.blocks: dict[str, int] = {}
@@ -92,6 +97,7 @@ class Draft:
         self.actions: dict[str, Action] = {}
         self.automatic: set[str] = set()
         self.deciders: dict[str, Rich] = {}
+        self.decisions: dict[str, int] = {}  # action → the row of the last decision on it
         self.rejections: dict[str, tuple[Who, Text | None]] = {}  # action → who rejected it, and why
         self.verified: dict[str, Rich] = {}
         self.effects: dict[str, Effect] = {}
@@ -153,7 +159,9 @@ class Draft:
 
     def close(self, at: datetime, seq: int, state: str = "done") -> None:
         if self.here.kind == "step" and self.here.ended is None:
-            self.here.ended, self.here.state, self.here.changed = at, state, seq
+            asked = self.actions.get(self.here.asked)
+            came_to = asked.state if asked and asked.state in NOT_ALLOWED else state
+            self.here.ended, self.here.state, self.here.changed = at, came_to if state == "done" else state, seq
 
     # the run -----------------------------------------------------------------------------------------------------------------------
 
@@ -188,13 +196,15 @@ def milliseconds(start: datetime, end: datetime) -> int:
 
 
 def _settle_waiting(draft: Draft, was: Waiting, took: int) -> None:
-    """The row that said “waiting” now says how long it was."""
+    """The row that said “waiting” now says how long it was; where a decision ended it, the decision says so."""
     row = draft.rows.get(was.row)
     if row is None or row.kind != "block":
         return
-    people = was.on_people
+    people, decided = was.on_people, draft.decisions.get(was.action) if was.on == "decision" else None
+    draft.also(decided, "Waited for ", Took(took), ".")
+    quiet = row.quiet or not people or decided is not None
     title = ("Waited ", Took(took), f" for {awaited(was.on, was.until)}")
-    draft.change(was.row, kind="state", icon="", state="", title=title, lines=(), minor=people, quiet=row.quiet or not people)
+    draft.change(was.row, kind="state", icon="", state="", title=title, lines=(), minor=people, quiet=quiet)
 
 
 def awaited(on: str, until: datetime | None) -> str:

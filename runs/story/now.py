@@ -2,8 +2,9 @@
 
 from runs.story.draft import WAITS, Draft, Waiting
 from runs.story.outline import title_of
-from runs.story.shapes import Moment, Now, Rich, Text, Tool
+from runs.story.shapes import Moment, Now, Part, Rich, Text, Tool
 
+NAMED = 4  # effects that the sentence of the end names
 IDLE = "The agent is idle and spends nothing."
 
 
@@ -111,11 +112,21 @@ def _compensating(draft: Draft) -> Now:
 
 
 def _succeeded(draft: Draft) -> Now:
-    done = sum(effect.state == "done" for effect in draft.effects.values())
-    told = "Nothing was done outside." if not done else f"{done} {'thing was' if done == 1 else 'things were'} done outside."
     refused = _not_done(draft)
-    what, why = refused or (("Done.",), ())
-    return Now("succeeded", what, (*((why,) if why else ()), (told,)), draft.since, refused=refused is not None)
+    what, why = refused or (_detail(draft.report) or ("Done.",), ())
+    return Now("succeeded", what, (*((why,) if why else ()), _done_outside(draft)), draft.since, refused=refused is not None)
+
+
+def _done_outside(draft: Draft) -> Rich:
+    """What was done, and to whom: in the effects' own words."""
+    done = [effect for effect in draft.effects.values() if effect.state == "done"]
+    if not done:
+        return ("Nothing was done outside.",)
+    parts: list[Part] = ["Done outside: "]
+    for index, effect in enumerate(done[:NAMED]):
+        parts += ["; " if index else "", effect.subject or Tool(effect.tool)]
+    more = len(done) - NAMED
+    return tuple(part for part in (*parts, f"; and {more} more." if more > 0 else ".") if part != "")
 
 
 def _not_done(draft: Draft) -> tuple[Rich, Rich] | None:

@@ -80,6 +80,14 @@ class Tool:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A step of the engine, by the title of what it does. `tool`: what it uses, where its name does not say so."""
+
+    name: str
+    tool: str = ""
+
+
+@dataclass(frozen=True)
 class Quote:
     """The beginning of a longer text, on one line."""
 
@@ -108,7 +116,7 @@ class Tag:
     text: str
 
 
-Part = str | Who | Text | At | Code | File | Moment | Took | Tool | Quote | Changed | Label | Tag
+Part = str | Who | Text | At | Code | File | Moment | Took | Tool | Step | Quote | Changed | Label | Tag
 Rich = tuple[Part, ...]
 
 

@@ -9,7 +9,7 @@ from artifacts.rendition import WORDS
 from runs import vocabulary
 from runs.story.course import count
 from runs.story.draft import Draft, tells
-from runs.story.shapes import At, Changed, Code, File, Item, Label, Made, Part, Quote, Rich, Tag, Text, Took, Tool, Try
+from runs.story.shapes import At, Changed, Code, File, Item, Label, Made, Part, Quote, Rich, Step, Tag, Text, Took, Tool, Try
 from runs.story.wire import Line, object_of
 
 TROUBLE = {
@@ -57,13 +57,30 @@ def step_started(draft: Draft, line: Line) -> None:
     if known is not None and draft.rows[known].kind == "tool" and line.word("kind") in ("tool", "model"):
         draft.change(known, last=line.seq)  # another attempt at the same step
         return
-    row = draft.add(line, "tool", ("Started ", Code(step)), quiet=True)
+    draft.step_tools[step] = draft.redeemed if line.word("kind") == "perform" else ""
+    row = draft.add(line, "tool", started_step(line, Step(step, draft.step_tools[step])), quiet=True)
     draft.tools[step] = row.first
+
+
+BEGINS = {"propose": "Asks for approval: ", "perform": "Does what was approved: ", "model": "Asks the model: "}  # by kind of step
+ENDS = {"propose": "Got its answer: ", "perform": "Did what was approved: ", "model": "Has the model’s answer: "}  # by its name
+
+
+def started_step(line: Line, step: Step) -> Rich:
+    """That a step begins, by the title of what it does."""
+    attempt = line.count("attempt", 1)
+    return (BEGINS.get(line.word("kind"), "Begins: "), step, *((f", attempt {attempt}",) if attempt > 1 else ()))
+
+
+def ended_step(line: Line, step: Step) -> Rich:
+    took: Rich = (", ", Took(line.count("ms"))) if line.count("ms") >= 50 else ()
+    return (ENDS.get(step.name.partition("#")[0].partition(".")[0], "Did: "), step, *took)
 
 
 @tells("step.completed")
 def step_completed(draft: Draft, line: Line) -> None:
-    draft.add(line, "state", ("Completed ", Code(line.word("step")), " in ", Took(line.count("ms"))), quiet=True)
+    step = Step(line.word("step"), draft.step_tools.get(line.word("step"), ""))
+    draft.add(line, "state", ended_step(line, step), quiet=True)
     if draft.here.kind == "step" and line.count("plan_step", draft.here.number) == draft.here.number:
         draft.close(line.at, line.seq)
 
@@ -75,7 +92,7 @@ def step_failed(draft: Draft, line: Line) -> None:
     told: Rich = (detail,) if detail else (TROUBLE.get(line.word("error"), line.word("error")),)
     attempt = line.count("attempt", 1)
     if row is None:
-        draft.add(line, "tool", ("Step failed: ", Code(line.word("step"))), icon="fail", state="failed", lines=(told,))
+        draft.add(line, "tool", ("Step failed: ", Step(line.word("step"))), icon="fail", state="failed", lines=(told,))
         return
     tries = tuple(each for each in row.tries if each.number != attempt)
     draft.change(row.first, last=line.seq, state="failed", quiet=False, tries=(*tries, Try(attempt, line.seq, False, told)))
@@ -85,7 +102,7 @@ def step_failed(draft: Draft, line: Line) -> None:
 def tool_started(draft: Draft, line: Line) -> None:
     tool, effect = line.word("tool"), line.word("effect") or "read"
     draft.doing = ("Using ", Tool(tool))
-    given = tuple(_given(line.text("arguments")))
+    given = tuple(short_arguments(line.text("arguments")))
     row = _row_of(draft, line)
     fields = {"title": (Tool(tool),), "lines": given, "quiet": effect != "read", "icon": ""}
     if row is not None and row.kind == "tool" and not _ended(row):
@@ -142,10 +159,13 @@ def _row_of(draft: Draft, line: Line) -> Item | None:
 
 
 def _ended(row: Item) -> bool:
-    return row.title[:1] != ("Started ",) and row.last > row.first and row.state == "" and not row.tries
+    return row.title[:1] not in _BEGUN and row.last > row.first and row.state == "" and not row.tries
 
 
-def _given(arguments: Text | None) -> Iterator[Rich]:
+_BEGUN = {(words,) for words in (*BEGINS.values(), "Begins: ")}
+
+
+def short_arguments(arguments: Text | None) -> Iterator[Rich]:
     """The arguments in a line, if they are few and short."""
     facts = scalars(object_of(arguments), arguments.label if arguments else "")
     if facts and len(facts) <= 3 and all(len(value.text) <= 80 for _, value in facts):
@@ -204,7 +224,10 @@ def _model_line(line: Line, tokens: int) -> Rich:
     cut = ", cut off at its limit" if line.word("finish") == "length" else ""
     spent = f", {tokens:,} tokens" if tokens else ""
     took: Rich = (", ", Took(line.count("ms"))) if line.count("ms") >= 50 else ()
-    return (Code(line.word("model")), ", prompt version ", Code(line.word("prompt_version")), f"{spent}{cut}", *took)
+    version: Rich = ("prompt version ", Code(line.word("prompt_version")), f"{spent}{cut}", *took)
+    if line.flag("scripted"):  # the title says so
+        return ("By fixed rules, ", *version)
+    return (Code(line.word("model")), ", ", *version)
 
 
 @tells("model.switched")
@@ -277,7 +300,8 @@ def checkpoint(draft: Draft, line: Line) -> None:
     done, left = line.count("done"), line.count("left")
     more = f"{done} done, {left} left" if told else ""
     title = ("Checkpoint",) if more or not (done or left) else (f"Checkpoint: {count(done, 'step')} done, {left} left",)
-    draft.add(line, "checkpoint", title, minor=True, more=more, folded=told)
+    # what has no words of its own says nothing that the steps around it do not
+    draft.add(line, "checkpoint", title, minor=True, more=more, folded=told, quiet=not told)
 
 
 @tells("note.posted")
@@ -290,6 +314,7 @@ def report(draft: Draft, line: Line) -> None:
     if draft.here.kind == "step" and draft.here.ended is not None:
         draft.open_end(line)
     title, cites = line.text("title"), cited(line.seqs("cites"))
+    draft.report = title
     lines = (cites,) if cites else (("It cites nothing.",),)
     draft.add(line, "milestone", ("Report", *((": ", title) if title else ())), icon="flag", lines=lines, said=line.text("body"))
 

@@ -10,10 +10,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import clock_, sensitivity, spell
 from artifacts.templatetags.renditions import one_line, quote, rendition
-from runs.engine.tools import TOOLS
 from runs.presenting import name_of
-from runs.story import shapes
-from runs.story.work import spoken
+from runs.story import shapes, titles
 
 register = template.Library()
 LONG = 1200  # characters of somebody's words that stand in the story; the rest is one click away
@@ -44,8 +42,7 @@ def said(text: shapes.Text | None) -> SafeString:
 
 @register.filter
 def tool_title(name: str) -> str:
-    """What a tool is called; its name in words if it is not loaded here."""
-    return TOOLS[name].title if name in TOOLS else spoken(name)
+    return titles.of_tool(name)
 
 
 @register.simple_tag
@@ -94,7 +91,8 @@ DRAWN: dict[type, Callable[[Any], str]] = {
     shapes.File: lambda part: format_html('<a href="{}">{}</a>', reverse("artifacts:artifact", args=(part.id,)), part.name),
     shapes.Moment: lambda part: clock_(part.at),
     shapes.Took: lambda part: spell(part.ms / 1000),
-    shapes.Tool: lambda part: escape(tool_title(part.name)),
+    shapes.Tool: lambda part: escape(titles.of_tool(part.name)),
+    shapes.Step: lambda part: escape(titles.of_step(part)),
     shapes.Quote: lambda part: _erased(part.text) or quote(part.text.text, 180),
     shapes.Changed: _changed,
     shapes.Label: lambda part: sensitivity(part.name),

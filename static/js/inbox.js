@@ -17,11 +17,12 @@
   document.addEventListener("htmx:configRequest", ({ detail }) => (detail.headers["Inbox-Shown"] = shown()));
   document.addEventListener("htmx:afterSettle", ({ detail }) => detail.target.id === "more" && tell());
   document.addEventListener("htmx:afterSettle", ({ detail }) => detail.target.id?.startsWith("thread-") && asked(detail));
+  document.addEventListener("htmx:afterSettle", ({ detail }) => detail.target.id?.startsWith("decide-") && unlock());
   document.addEventListener("htmx:oobAfterSwap", ({ detail }) => pushed(detail.target));
   document.addEventListener("htmx:wsAfterMessage", () => queueMicrotask(follow)); // after what brings a lost focus back
   document.addEventListener("toggle", ({ target }) => target.matches?.("details[data-fold]") && target.open && opened.add(target.dataset.fold), true);
-  document.addEventListener("change", ({ target }) => target.matches(".ack") && unlock(target.form));
-  for (const box of document.querySelectorAll(".ack")) unlock(box.form);
+  document.addEventListener("change", ({ target }) => target.matches(".ack") && unlock());
+  unlock();
 
   function panel() {
     return document.getElementById("panel");
@@ -41,7 +42,7 @@
 
   function settled(detail) {
     tell();
-    for (const box of panel().querySelectorAll(".ack")) unlock(box.form);
+    unlock();
     if (detail.requestConfig?.verb === "post") return detail.xhr.status < 400 && goOn();
     since = Date.now();
     opened = new Set();
@@ -82,15 +83,24 @@
     parameters.opened = [...new Set([...opened, ...open])];
   }
 
-  // a warning that needs a tick holds Approve back; the server holds it back as well
-  function unlock(form) {
+  // a warning that needs a tick holds Approve back, and so does a freeze, which comes and goes while somebody decides; the server holds it
+  // back as well
+  function unlock() {
+    const form = panel()?.querySelector("form.decide");
+    const approve = form?.querySelector(".primary:is([value=approve], [value=approved])");
+    if (!approve) return;
+    const frozen = panel().querySelector("[data-frozen]") !== null;
     const ticked = [...form.querySelectorAll(".ack")].every((box) => box.checked);
-    form.querySelector(".primary")?.setAttribute("aria-disabled", String(!ticked));
+    const says = form.querySelector("[data-while-frozen]"); // not there while something else locks it, which says so itself
+    says?.toggleAttribute("hidden", !frozen);
+    if (says) frozen ? approve.setAttribute("aria-describedby", says.id) : approve.removeAttribute("aria-describedby");
+    approve.setAttribute("aria-disabled", String(!ticked || frozen || approve.hasAttribute("data-locked")));
   }
 
   // what came by itself: an action that replaced the open one is shown in its place; an empty inbox opens what arrives first
   function pushed(target) {
     if (target.id) inSight(target.id);
+    unlock();
     const newer = target.querySelector?.("[data-newer]")?.dataset.newer;
     if (newer && panel().contains(target)) show(newer);
     const first = target.id === "queue" && panel()?.matches("[data-empty]") && document.querySelector("#queue [data-item]");

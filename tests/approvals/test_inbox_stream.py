@@ -170,11 +170,11 @@ async def test_where_the_run_is_moves_after_the_decision(cast):
     async with inbox(cast.riley) as socket:
         assert place(await opened(socket, proposed))["Get approval"] == "waiting"
         await decide(proposed, cast.sam, "rejected", "Not yet.")
-        assert place(await hear(socket, "Where the run is"))["Get approval"] in ("running", "waiting")
+        assert place(await hear(socket, "Where the run is"))["Get approval"] == "cancelled", "nobody said yes, so it is not in green"
         await in_thread(proposed.walk)()
-        while (steps := place(await hear(socket, "Where the run is")))["Get approval"] != "done":
+        while (steps := place(await hear(socket, "Where the run is")))["Send the reply"] != "":
             pass
-        assert steps == {"Read the ticket": "done", "Check the account": "done", "Get approval": "done", "Send the reply": ""}
+        assert steps == {"Read the ticket": "done", "Check the account": "done", "Get approval": "cancelled", "Send the reply": ""}
 
 
 def place(message: str) -> dict[str, str]:

@@ -81,6 +81,18 @@ def test_approving_what_is_frozen_is_refused_in_place_and_nothing_is_recorded(ca
     assert riley.get(f"/api/v1/actions/{proposed.action.pk}").json()["frozen"]["what"] == "tool"
 
 
+def test_what_is_frozen_is_not_offered_for_approval_and_can_still_be_rejected(cast, riley, proposed):
+    off = "Approve is off while this is frozen."
+    page = riley.get(proposed.url()).content.decode()
+    assert f"data-while-frozen hidden>{off}" in page and 'aria-disabled="true"' not in page
+    frozen(cast)
+    for address in (proposed.url(), f"{proposed.url()}?do=approve"):
+        page = riley.get(address).content.decode()
+        assert f"data-while-frozen>{off}" in page and 'value="approve" data-key="a" aria-disabled="true"' in page
+        assert "Approve and send" not in page
+    assert "What should change?" in riley.get(f"{proposed.url()}?do=reject").content.decode()
+
+
 def test_a_freeze_is_pushed_to_whoever_looks_and_its_bytes_are_those_of_the_page(cast, riley, proposed):
     reader = person(cast.riley.pk)
     before = presenting.push_inbox(reader, proposed.action.pk)

@@ -123,6 +123,8 @@ def test_filters_keys_and_what_is_next_while_others_decide(page: Page, new_conte
         sam.post(f"{order[2]}/claim", {})
         expect(rows).to_have_count(2)
         expect(page.get_by_role("link", name=re.compile("^My groups 3"))).to_be_visible()
+        chips = [chip.bounding_box() for chip in page.locator("#queue .chip").all()]
+        assert len(chips) == 4 and len({round(box["y"]) for box in chips if box}) == 1, "they stand on one row"
         page.get_by_role("link", name=re.compile("^My groups")).click()
         expect(rows).to_have_count(3)
         page.locator("html[data-live=open]").wait_for()

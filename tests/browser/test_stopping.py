@@ -55,9 +55,11 @@ def test_otto_freezes_sending_and_riley_approves_once_it_is_lifted(
     expect(note).to_contain_text("Frozen by Otto")
     expect(note).to_contain_text("The mail server sends everything twice.")
     expect(riley.locator("#frozen-now")).to_contain_text("All that is frozen")
-    riley.get_by_role("button", name="Approve exactly this").click()
-    riley.get_by_role("button", name="Approve and send").click()
-    expect(riley.get_by_text("Your approval was not recorded.")).to_be_visible()
+    approve = riley.get_by_role("button", name="Approve exactly this")
+    expect(approve).to_be_disabled()
+    expect(riley.get_by_text("Approve is off while this is frozen.")).to_be_visible()
+    riley.keyboard.press("a")
+    expect(approve).to_be_focused()  # it says why, and does nothing
     assert (waiting.state, waiting.decisions(), waiting.sent()) == ("waiting", [], 0)
     for width, theme in LOOKS:
         with browsing(browser, waiting.server, "Otto", width, theme) as (look, complaints):
@@ -69,7 +71,8 @@ def test_otto_freezes_sending_and_riley_approves_once_it_is_lifted(
     expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
     expect(riley.locator("#frozen-now")).to_be_hidden()
     expect(note).to_have_count(0)
-    riley.get_by_role("button", name="Approve exactly this").click()
+    expect(approve).to_be_enabled()
+    approve.click()
     riley.get_by_role("button", name="Approve and send").click()
     expect(riley.get_by_text("It was sent, once, and what ran is what was approved.")).to_be_visible()
     assert waiting.sent() == 1

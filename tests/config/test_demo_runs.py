@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 import examples.back_office.workflow  # noqa: F401  it is registered by being loaded
 from config.management.commands import demo_runs
 from runs.models import Run
+from tests.approvals.mailing import propose_mail
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,3 +23,14 @@ def test_a_message_that_is_refused_is_said_at_once_and_not_tried_again(settings,
     with pytest.raises(CommandError, match="lunch.eml: It asks for nothing"):
         call_command("demo_runs")
     assert time.monotonic() - began < demo_runs.PATIENCE / 2 and not Run.objects.exists()
+
+
+def test_what_a_reviewer_is_on_in_the_demo_is_really_claimed_and_nobody_claims_what_is_their_own(cast):
+    proposed = propose_mail(cast)
+    until = time.monotonic() + 5
+    assert not demo_runs.claim(proposed.run, by=cast.priya.email, until=until)
+    assert not demo_runs.claim(proposed.run, by="nobody@fernhill.example", until=until)
+    assert proposed.again().claimed_by is None
+    assert demo_runs.claim(proposed.run, by=cast.sam.email, until=until)
+    assert proposed.again().claimed_by == cast.sam
+    assert not demo_runs.claim(proposed.run, by=cast.riley.email, until=until), "Sam is on it"

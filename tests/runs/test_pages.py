@@ -261,6 +261,26 @@ def test_the_raw_log_shows_every_event_and_that_the_chain_is_whole(cast: Cast, s
     assert "Hash chain unbroken" in html and f"/api/v1/runs/{run.pk}/stream" in html
 
 
+def test_the_raw_log_says_in_words_what_each_event_is(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.finished())
+    client, url = sign_in(cast.morgan), reverse("runs:events", args=(run.pk,))
+    cells = [re.sub(r"<[^>]+>", "", each) for each in re.findall(r'<td role="cell" class="sum">(.*?)</td>', page(client, url), re.DOTALL)]
+    assert len(cells) == run.seq
+    assert not [words for words in cells if re.search(r"#\d|[a-z]_[a-z]", words)]
+    for words in (
+        "Begins: Read the ticket",
+        "Read the ticket, Ticket id ZN-4821",
+        "Read the ticket: answered, 0.9 s",
+        "A script answered: Draft a reply",
+        "Waiting for a decision",
+        "Checkpoint: 3 steps done, 3 left",
+        "Does what was approved: Send the reply",
+    ):
+        assert words in cells
+    found = page(client, f"{url}?q=does+what+was+approved+send+the+reply")
+    assert len(re.findall(r"data-row=", found)) == 1
+
+
 def test_the_raw_log_says_where_the_chain_is_broken(cast: Cast, sign_in: SignIn) -> None:
     run = play(cast, lines.proposed())
     Run.objects.filter(pk=run.pk).update(head_hash=b"\1" * 32)

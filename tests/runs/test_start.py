@@ -19,6 +19,7 @@ from runs import starting, uploads
 from runs.engine.workflow import Intake
 from runs.errors import IntakeFailed, NoReference
 from runs.models import Run
+from runs.starting import WorkflowInfo
 from tests.cast import Cast
 from tests.factories import make_run
 
@@ -38,7 +39,7 @@ def otto(cast: Cast) -> Client:
 
 
 def upload(client: Client, cast: Cast, content: bytes, name: str = "ticket.eml", **more: Any) -> Any:
-    sent = {"agent": str(cast.agent.pk), "workflow": WORKFLOW, "source": "file", "ticket": SimpleUploadedFile(name, content)}
+    sent = {"agent": f"{cast.agent.pk}/{WORKFLOW}", "source": "file", "ticket": SimpleUploadedFile(name, content)}
     return client.post(NEW, sent | more)
 
 
@@ -61,7 +62,39 @@ def test_an_upload_is_stored_sealed_and_shown_before_anything_runs(cast: Cast, o
 def test_the_page_says_who_will_decide_and_who_may_not(cast: Cast, otto: Client) -> None:
     html = otto.get(NEW).content.decode()
     assert "Riley or Sam reads the exact action. Not you: you start the run." in html
-    assert re.findall(r"<b>([^<]+)</b>", html.split('id="will-t"')[1])[:3] == ["Plans first", "Read the ticket", "Check the account"]
+    assert re.findall(r"<b>([^<]+)</b>", html.split('id="will-t"')[1])[:3] == ["Record the plan", "Read the ticket", "Check the account"]
+
+
+def test_the_plan_says_of_each_step_what_it_reads_or_does(cast: Cast, otto: Client) -> None:
+    told = re.findall(r"<b>([^<]+)</b>(?:<p>([^<]+)</p>)?", otto.get(NEW).content.decode().split('id="will-t"')[1])
+    assert dict(told) | {"Wait for a person": ""} == {
+        "Record the plan": "Before any tool is used.",
+        "Read the ticket": "From the help desk: outside text, never an order.",
+        "Check the account": "From the CRM: private data.",
+        "Draft a reply": "By a script of fixed rules: no model is configured.",
+        "Wait for a person": "",
+        "Update the CRM": "Once, under a key of its own. Can be undone.",
+        "Send the reply": "Once, under a key of its own. Can’t be undone.",
+        "Report": "Every claim cites an event.",
+    }
+
+
+def test_an_agent_is_offered_only_with_what_it_runs_and_refused_in_place_with_anything_else(
+    cast: Cast, otto: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = WorkflowInfo("back-office", 1, "Back office", True, ("Read the request", "Work out what to do"), "")
+    monkeypatch.setattr(starting, "workflow_infos", lambda known=starting.workflow_infos: [*known(), other])
+    office = cast.workspace.agents.create(name="back-office", owner=cast.priya)
+    cast.workspace.agents.create(name="outside-loop", owner=cast.priya)
+    offered = re.findall(r'<option value="([0-9a-f-]+/[^"]+)"[^>]*>([^<]+)<', otto.get(NEW).content.decode())
+    assert (f"{cast.agent.pk}/support-triage", "support-triage 3") in offered and (f"{office.pk}/back-office", "back-office 1") in offered
+    assert f"{office.pk}/support-triage" not in dict(offered) and not [word for _, word in offered if word.startswith("outside-loop")]
+    chosen = otto.get(f"{NEW}?agent={office.pk}/back-office").content.decode()
+    assert "Work out what to do" in chosen.split('id="will-t"')[1]
+    response = upload(otto, cast, MESSAGE, agent=f"{office.pk}/support-triage")
+    html = response.content.decode()
+    assert response.status_code == 422 and "This agent does not run “support-triage”." in html and 'role="alert"' in html
+    assert not Payload.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +114,7 @@ def test_what_is_no_message_is_refused_in_place_and_nothing_is_kept(cast: Cast, 
 
 
 def test_pasted_text_is_a_message_too(cast: Cast, otto: Client) -> None:
-    response = otto.post(NEW, {"agent": str(cast.agent.pk), "workflow": WORKFLOW, "source": "text", "text": MESSAGE.decode()})
+    response = otto.post(NEW, {"agent": f"{cast.agent.pk}/{WORKFLOW}", "source": "text", "text": MESSAGE.decode()})
     assert "Wrong VAT number" in otto.get(response.headers["Location"]).content.decode()
 
 
@@ -104,7 +137,7 @@ def test_only_who_may_start_runs_sees_the_page(cast: Cast) -> None:
 
 
 def test_another_workspaces_agent_can_not_be_started(cast: Cast, otto: Client) -> None:
-    assert upload(otto, cast, MESSAGE, agent=str(cast.other_agent.pk)).status_code == 403
+    assert upload(otto, cast, MESSAGE, agent=f"{cast.other_agent.pk}/{WORKFLOW}").status_code == 403
     assert not Payload.objects.exists()
 
 

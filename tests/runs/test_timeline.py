@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from runs import vocabulary
+from runs.story import titles
 from runs.story.shapes import Item, Section, Story, Text, Who
 from runs.timeline import Fold, fold
 from tests.runs import lines
@@ -67,7 +68,54 @@ def test_each_step_of_the_plan_holds_what_happened_in_it() -> None:
     assert [s.key for s in story.sections] == ["start", "s1", "s2", "s3", "s4", "s5", "s6", "end"]
     assert [s.state for s in story.sections if s.kind == "step"] == ["done"] * 6
     assert [s.title.text for s in story.sections if s.title] == list(lines.PLAN)
-    assert [i.kind for i in section(story, "s1").items if not i.quiet] == ["tool", "checkpoint", "artifact"]
+    assert [i.kind for i in section(story, "s1").items if not i.quiet] == ["tool", "artifact"]
+
+
+def test_a_checkpoint_stands_in_the_story_if_somebody_put_it_into_words() -> None:
+    log = lines.drafted()
+    log.add("checkpoint.saved", {"done": 3, "left": 3}, who="agent", done="The draft is kept.")
+    told = [each for each in items(fold(log.lines)) if each.kind == "checkpoint"]
+    assert [(each.more, said(each.folded[0])) for each in told] == [("3 done, 3 left", "Done: The draft is kept.")]
+
+
+def test_a_run_that_is_done_says_what_came_of_it_and_what_was_done_and_to_whom() -> None:
+    story = fold(lines.finished().lines)
+    assert said(story.now.what) == "Answered and logged."
+    assert said(story.now.lines[0]) == "Done outside: Note added to account 00932; E-mail sent to Marta Oyelaran."
+
+
+def test_of_very_many_effects_the_first_are_named_and_the_rest_counted() -> None:
+    log = lines.approved()
+    for number in range(6):
+        log.add("effect.done", {"tool": "add_note", "key": f"k-{number}", "can_undo": True}, subject=f"Note {number}")
+    log.add("run.succeeded", {})
+    story = fold(log.lines)
+    assert (said(story.now.what), said(story.now.lines[0])) == (
+        "Done.",
+        "Done outside: Note 0; Note 1; Note 2; Note 3; and 2 more.",
+    )
+
+
+@pytest.mark.parametrize("how", ["rejected", "expired"])
+def test_a_step_in_which_approval_was_not_given_is_not_in_the_green_of_something_done(how: str) -> None:
+    if how == "rejected":
+        log = lines.rejected()
+    else:
+        log = lines.proposed()
+        log.add("action.expired", {"action": SEND}, after=2640)
+        log.add("run.queued", {"reason": "decision"})
+        log.add("run.resumed", {"reason": "claimed", "worker": "w1", "token": 2})
+        lines.completed(log, "propose.send_email#1", 4)
+        log.add("run.succeeded", {})
+    story = fold(log.lines)
+    assert section(story, "s4").state == how
+    assert story.plan and [s.state for s in story.plan.steps] == ["done", "done", "done", how, "not_reached", "not_reached"]
+
+
+def test_steps_are_told_by_the_titles_of_what_they_do() -> None:
+    quiet = [titles.plain(each.title) for each in items(fold(lines.finished().lines), quiet=True) if each.quiet]
+    assert {"Asks for approval: Send the reply", "Did: Read the ticket, ", "Did what was approved: Send the reply, "} <= set(quiet)
+    assert not [words for words in quiet if "#" in words]
 
 
 def test_every_event_is_told_under_everything() -> None:
@@ -107,7 +155,8 @@ def test_a_decision_ends_the_waiting_and_says_how_long_it_was() -> None:
     assert decision.title == (Who("human", RILEY), " approved exactly this")
     assert decision.said and decision.said.text == "Checked the amount."
     waited = item(story, 22)
-    assert waited.kind == "state" and waited.minor and said(waited.title).startswith("Waited ")
+    assert waited.kind == "state" and waited.minor and waited.quiet and said(waited.title).startswith("Waited ")
+    assert said(decision.lines[-1]) == "Waited for <Took>."
     assert story.usage.waiting_ms == 722_000
     assert not [each for each in items(story) if each.state == "waiting"]
 

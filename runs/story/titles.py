@@ -1,0 +1,50 @@
+"""What tools and steps are called now, by the titles that they are declared with."""
+
+from runs.engine import models
+from runs.engine.tools import TOOLS
+from runs.story.shapes import Code, Rich, Step, Tool
+from runs.story.work import spoken
+
+APPROVED = "what was approved"
+
+
+def of_tool(name: str) -> str:
+    """What a tool is called; its name in words if it is not loaded here."""
+    return TOOLS[name].title if name in TOOLS else spoken(name)
+
+
+def of_step(step: Step) -> str:
+    """The title of what a step does: of its tool, of its prompt; a step that does what was approved may not say which tool that is."""
+    if step.tool:
+        return of_tool(step.tool)
+    kind, _, named = step.name.partition("#")[0].partition(".")
+    if kind == "model":
+        return of_prompt(named)
+    if kind == "perform":
+        return APPROVED
+    return of_tool(named if kind == "propose" else kind)
+
+
+def of_prompt(name: str) -> str:
+    try:
+        return models.named(name).title
+    except models.UnknownPrompt:
+        return spoken(name)
+
+
+def plain(rich: Rich) -> str:
+    """The words of ours in a sentence, for searching: with the titles of tools and steps, without what somebody wrote."""
+    return "".join(_plain(part) for part in rich)
+
+
+def _plain(part: object) -> str:
+    match part:
+        case str():
+            return part
+        case Tool(name):
+            return of_tool(name)
+        case Step():
+            return of_step(part)
+        case Code(text):
+            return text
+    return ""

@@ -1,0 +1,46 @@
+"""What stands around an action: what was read, in the lines in which it was written, and what became of the step that asked."""
+
+from datetime import timedelta
+
+import pytest
+
+from access.rules import person
+from approvals import background, decisions
+from approvals.models import ProposedAction
+from config import clock
+from tests.approvals.mailing import propose_mail
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Hello,\n\nplease call.\n\nIvo\n", "Hello,\nplease call.\nIvo"),
+        (f"{'Many words. ' * 5}\nand some more.\nIvo", f"{'Many words. ' * 5}and some more.\nIvo"),
+        ("  one   word \n\n\n\n two ", "one word\ntwo"),
+        ("", ""),
+    ],
+)
+def test_a_quote_keeps_the_lines_that_somebody_wrote_and_not_those_of_a_mail_program(text, lines):
+    assert background.unwrapped(text) == lines
+
+
+@pytest.mark.parametrize("how", ["rejected", "expired"])
+def test_the_step_that_asked_is_not_told_as_done_if_nobody_said_yes(cast, how):
+    proposed = propose_mail(cast)
+    if how == "rejected":
+        decisions.decide(
+            proposed.action, reviewer=person(cast.riley.pk), verdict="rejected", digest=proposed.action.digest, reason="Name the amount."
+        )
+    else:
+        ProposedAction.objects.filter(pk=proposed.action.pk).update(expires_at=clock.now() - timedelta(seconds=1))
+        decisions.expire_due()
+    assert proposed.walk() == "succeeded"
+    plan = background.around(ProposedAction.objects.select_related("run", "policy").get(pk=proposed.action.pk)).plan
+    assert [(step.text, step.state) for step in plan] == [
+        ("Read the ticket", "done"),
+        ("Check the account", "done"),
+        ("Get approval", how),
+        ("Send the reply", "not_reached"),
+    ]

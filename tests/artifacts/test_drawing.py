@@ -1,0 +1,37 @@
+"""How a rendition is drawn: what is hidden keeps together with what encloses it."""
+
+import re
+
+import pytest
+
+from artifacts.templatetags.renditions import one_line, quote, rendition
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("E-mail to Tomás <⟦email⟧>", "E-mail to Tomás [&lt;e-mail address hidden&gt;]"),
+        ("From ⟦email⟧; answered in English.", "From [e-mail address hidden;] answered in English."),
+        ("It is ⟦card⟧ here", "It is card number hidden here"),
+        ("(⟦card⟧), (⟦email⟧)", "[(card number hidden),] [(e-mail address hidden)]"),
+        ("⟦card⟧,⟦email⟧", "[card number hidden,]e-mail address hidden"),
+        ("<" * 10 + "⟦card⟧" + ">" * 10, "&lt;" * 7 + "[" + "&lt;" * 3 + "card number hidden" + "&gt;" * 3 + "]" + "&gt;" * 7),
+    ],
+)
+def test_what_opens_and_closes_around_a_hidden_place_stands_on_its_line(text: str, drawn: str) -> None:
+    assert _flat(rendition(text)) == drawn
+    assert _flat(one_line(text)) == drawn
+    assert _flat(quote(text)) == f"“{drawn}”"
+
+
+def _flat(html: str) -> str:
+    """Its words, with [ ] around each piece that is not broken."""
+    found, open_ = "", []
+    for tag, words in re.findall(r"(<[^>]+>)|([^<]+)", html):
+        if tag.startswith("<span"):
+            open_.append('class="nowrap"' in tag)
+            found += "[" if open_[-1] else ""
+        elif tag == "</span>":
+            found += "]" if open_.pop() else ""
+        found += words
+    return found
