@@ -1,6 +1,7 @@
 """Exact actions over HTTP: what became of one, and a person's decision. Agents never decide."""
 
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from access.rules import Actor
 from approvals import asking, decisions, delivery, editing, execution, forms, outside, presenting, reasons
 from approvals.forms import DAY, OPENED
 from approvals.models import Decision, Grant, ProposedAction
+from approvals.policy_api import group_as_json
 from artifacts import vault
 from artifacts.redaction import plain
 from runs import hub
@@ -145,7 +147,7 @@ def _asked(request: HttpRequest, action_id: str) -> tuple[Actor, ProposedAction,
     """The action, if whoever asks may see it now: people who see approvals, and the agent that proposed it."""
     actor = afresh(request)
     capability = "actions.propose" if actor.kind == "agent" else "approvals.view"
-    found = rules.get(actor, ProposedAction, action_id, capability, related=("run",))
+    found = rules.get(actor, ProposedAction, action_id, capability, related=("run__agent", "policy__group"))
     told = _as_action(found)
     return actor, found, told | outside.for_agent(found) if actor.kind == "agent" else told
 
@@ -173,9 +175,21 @@ def _as_action(action: ProposedAction) -> dict[str, Any]:
         "expires_at": action.expires_at,
         "settled_at": action.settled_at,
         "superseded_by": action.superseded_by_id,
+        "reviewers": _as_asked(action, made),
         "decisions": [_as_decision(one, names[one.reviewer_id]) | {"reason": _words(texts, one.reason_id)} for one in made],
         "grant": _as_grant(grant) if grant else None,
     } | delivery.told(action, made, grant)
+
+
+def _as_asked(action: ProposedAction, made: Sequence[Decision]) -> dict[str, Any]:
+    """How many must approve, of which group if not of all who may decide, and how many have whose approval counts."""
+    approved = [each for each in made if each.verdict == "approved" and each.round == action.round]
+    if action.state == "waiting" and approved:
+        given = [(each.reviewer_id, each.group_version) for each in approved]
+        counted = len(decisions.counted(action, given, decisions.who_may(action)))
+    else:
+        counted = len(approved)
+    return {"needed": max(action.policy.quorum, 1), "approved": counted, "group": group_as_json(action.policy.group)}
 
 
 def _as_decision(decision: Decision, name: str) -> dict[str, Any]:

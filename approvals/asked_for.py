@@ -2,6 +2,7 @@
 
 from django.db.models import F
 
+from access.models import Workspace
 from approvals.models import AskedFor
 from config import clock
 from runs.models import Run
@@ -16,6 +17,7 @@ def note(run: Run, tool: str) -> None:
     asked = {"times": F("times") + 1, "last_at": now, "last_run": run}
     if AskedFor.objects.filter(workspace_id=run.workspace_id, tool=tool).update(**asked):
         return
+    Workspace.objects.select_for_update(no_key=True).get(pk=run.workspace_id)  # of two runs with a new name each, one counts first
     if AskedFor.objects.filter(workspace_id=run.workspace_id).count() < KEPT:
         first = AskedFor(workspace_id=run.workspace_id, tool=tool, first_at=now, last_at=now, last_run=run, agent=run.agent)
         # another run may be first with the same name: then this one time is not counted

@@ -63,6 +63,7 @@ class Vote:
     at: datetime
     seq: int
     reason: str
+    counts: bool = True  # an approval: its giver may decide still, and has been in the group ever since
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class Course:
     people: int
     who: str
     who_more: tuple[str, ...]
+    group: str
     may: bool
     why_not: str
     outcome: Outcome | None
@@ -149,7 +151,7 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
     around = background.around(action)
     people = decisions.who_may(action)
     may = decisions.may_decide(action, actor)
-    votes = tuple(_votes(action, actor))
+    votes = tuple(_votes(action, actor, people))
     waits = action.state == "waiting" and action.expires_at > clock.now()
     voted = any(vote.me for vote in votes)
     texts = vault.shown([action.subject_id, action.run.title_id])
@@ -171,10 +173,11 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
         claimed_by_me=held and str(action.claimed_by_id) == actor.id,
         votes=votes,
         needs=max(action.policy.quorum, 1),
-        missing=max(max(action.policy.quorum, 1) - sum(vote.verdict == "approved" for vote in votes), 0),
+        missing=max(max(action.policy.quorum, 1) - _given(votes), 0),
         people=len(people),
         who=_who(action, people),
         who_more=tuple(_who_more(action, actor, people, may, votes)),
+        group=action.policy.group.name if action.policy.group else "",
         may=isinstance(may, Yes),
         why_not="" if isinstance(may, Yes) else may.why,
         outcome=None if waits else _outcome(action, actor, votes, around, names, isinstance(may, Yes)),
@@ -199,8 +202,8 @@ def _state(action: ProposedAction, waits: bool, votes: Sequence[Vote]) -> tuple[
     not_done = "not sent" if action.effect == "send" else "not run"
     if waits:
         needs = max(action.policy.quorum, 1)
-        given = sum(vote.verdict == "approved" for vote in votes)
-        return "waiting", "Waiting for a reviewer" if needs == 1 else f"{given} of {needs} approved"
+        whom = action.policy.group.name if action.policy.group else "a reviewer"
+        return "waiting", f"Waiting for {whom}" if needs == 1 else f"{_given(votes)} of {needs} approved"
     if action.state in ("waiting", "expired"):
         return "expired", f"Expired, {not_done}"
     if action.state == "approved":
@@ -233,11 +236,21 @@ def _grant(action: ProposedAction) -> Grant | None:
     return getattr(action, "grant", None)
 
 
-def _votes(action: ProposedAction, actor: Actor) -> Iterable[Vote]:
+def _votes(action: ProposedAction, actor: Actor, people: Sequence[User]) -> Iterable[Vote]:
+    """What was decided in this round. `people`: who may decide on it now."""
     given = Decision.objects.filter(action=action, round=action.round).select_related("reviewer").order_by("decided_at")
-    fields = ("reviewer_id", "reviewer__name", "verdict", "digest", "decided_at", "seq", "reason__rendition")
-    for reviewer, name, verdict, digest, at, seq, reason in given.values_list(*fields):
-        yield Vote(str(reviewer), name, str(reviewer) == actor.id, verdict, digest, at, seq, reason or "")
+    fields = ("reviewer_id", "reviewer__name", "verdict", "digest", "decided_at", "seq", "reason__rendition", "group_version")
+    rows = list(given.values_list(*fields))
+    approved = [(row[0], row[-1]) for row in rows if row[2] == "approved"] if action.state == "waiting" else []
+    counted = decisions.counted(action, approved, people)
+    lost = {pk for pk, _ in approved} - counted
+    for reviewer, name, verdict, digest, at, seq, reason, _ in rows:
+        yield Vote(str(reviewer), name, str(reviewer) == actor.id, verdict, digest, at, seq, reason or "", reviewer not in lost)
+
+
+def _given(votes: Iterable[Vote]) -> int:
+    """How many approvals count."""
+    return sum(vote.verdict == "approved" and vote.counts for vote in votes)
 
 
 def _earlier(action: ProposedAction) -> Iterable[Earlier]:
@@ -253,13 +266,22 @@ def _names(stages: Iterable[Stage], votes: Iterable[Vote]) -> dict[str, str]:
 
 
 def _who(action: ProposedAction, people: Sequence[User]) -> str:
-    needs = max(action.policy.quorum, 1)
+    needs, group = max(action.policy.quorum, 1), action.policy.group
     count = len(people)
+    if group is not None:
+        return _who_of(group.name, needs, count)
     if not people:
         return "Nobody here may decide on this."
     if needs > 1:
         return f"{number(needs)} of {count} reviewers."
     return "One reviewer." if count == 1 else f"One of {count} reviewers."
+
+
+def _who_of(group: str, needs: int, count: int) -> str:
+    if count < needs:
+        there = "nobody" if not count else "only one person" if count == 1 else f"only {count} people"
+        return f"{number(needs)} of {group}, where {there} may decide on this: it can’t be approved as it is."
+    return f"{number(needs)} of {count} in {group}." if count > 1 else f"The one person in {group}."
 
 
 def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may: Yes | No, votes: Sequence[Vote]) -> Iterable[str]:
@@ -283,8 +305,7 @@ def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may:
 
 
 def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> Iterable[tuple[str, str]]:
-    given = sum(vote.verdict == "approved" for vote in votes)
-    missing = max(action.policy.quorum, 1) - given - 1
+    missing = max(action.policy.quorum, 1) - _given(votes) - 1
     done = "sent" if action.effect == "send" else "run"
     if missing > 0:
         yield "Approve", f"Waits for {missing} more, then this is {done}, once."
@@ -361,7 +382,7 @@ def _approved(action: ProposedAction, last: Vote | None, done: str) -> Outcome:
 
 
 def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, typed: Typed) -> Bar:
-    given = sum(vote.verdict == "approved" for vote in votes)
+    given = _given(votes)
     needs = max(action.policy.quorum, 1)
     last = given + 1 >= needs
     warns = warned.read(action.warnings)

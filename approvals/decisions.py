@@ -5,7 +5,7 @@ decision again is answered with the first one, any other is refused and told wha
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -15,16 +15,17 @@ from django.db import DatabaseError
 from django.db.models import Q
 
 from access import rules
-from access.errors import Refusal
+from access.errors import Forbidden, Refusal
 from access.models import User
 from access.rules import Actor
-from approvals import exact, freezes, grants, reasons, warned
+from approvals import exact, freezes, grants, groups, reasons, warned
 from approvals.errors import (
     ActionClosed,
     AlreadyClaimed,
     AlreadyDecided,
     ApproveLocked,
     DigestChanged,
+    NotInGroup,
     OthersApproved,
     ReasonNeeded,
     SelfApproval,
@@ -60,9 +61,10 @@ class Yes:
 
 @dataclass(frozen=True)
 class No:
-    """This person may not decide; `why` is a whole sentence."""
+    """This person may not decide; `why` is a whole sentence, and `refusal` what they are told who try."""
 
     why: str
+    refusal: type[Forbidden] = SelfApproval
 
 
 def decide(
@@ -85,6 +87,7 @@ def decide(
         first = Decision.objects.filter(action=action, reviewer_id=reviewer.user_id, round=action.round).first()
         if first is not None:
             return _same(first, action, verdict, digest)
+        _hold_group(action)
         _check(action, reviewer, verdict, digest, reason, acks)
         if verdict == "approved":
             freezes.check(run.row, action.tool)
@@ -92,23 +95,42 @@ def decide(
         decision = _write(run, action, reviewer, verdict, reason, seen or {})
         if verdict == "rejected":
             settle(run, action, "rejected", seq=decision.seq)
-        elif _approvals(action) >= action.policy.quorum:
+        elif approvals(action) >= action.policy.quorum:
             grants.give(run, action)
             settle(run, action, "approved", seq=decision.seq)
     return Decided(decision, action, again=False)
 
 
-def may_decide(action: ProposedAction, actor: Actor) -> Yes | No:
-    """Whether this person may decide on this action, and if not, why not."""
+def may_decide(action: ProposedAction, actor: Actor, *, inside: Collection[UUID] | None = None) -> Yes | No:
+    """Whether this person may decide on this action, and if not, why not. `inside`: the groups they are in, if that is known."""
     if actor.kind != "human" or not rules.can(actor, "approvals.decide", action.workspace_id):
         return No("Deciding needs the right “Decide on proposed actions”.")
-    part = _part(action, actor.user_id)
-    return No(f"You {part}, so you can’t decide on it.") if part else Yes()
+    if part := _part(action, actor.user_id):
+        return No(f"You {part}, so you can’t decide on it.")
+    group = action.policy.group
+    if group is None or (groups.has(group, actor.user_id) if inside is None else group.pk in inside):
+        return Yes()
+    closed = f"{group.name} was to decide on this, and that group is closed: nobody can. It can be proposed anew."
+    return No(closed if group.closed_at else f"Only {group.name} decides on this, and you are not in it.", NotInGroup)
 
 
 def who_may(action: ProposedAction) -> list[User]:
     """The people who may decide on this action, by name."""
-    return [user for user in rules.holders(action.workspace_id, "approvals.decide") if not _part(action, user.pk)]
+    group = action.policy.group
+    able = rules.holders(action.workspace_id, "approvals.decide") if group is None else groups.people(group)
+    return [user for user in able if not _part(action, user.pk)]
+
+
+def counted(action: ProposedAction, given: Iterable[tuple[UUID, int | None]], people: Iterable[User]) -> frozenset[UUID]:
+    """Whose approvals count, of those `given`: (reviewer, version of the group then). `people`: who may decide on it now.
+
+    An approval counts for as long as its giver may decide, and has been in the rule's group ever since; it stays in the record either way.
+    """
+    rows = list(given)
+    if action.policy.quorum <= 1 or not rows:
+        return frozenset(pk for pk, _ in rows)
+    able, since = {user.pk for user in people}, groups.since(action.policy.group_id)
+    return frozenset(pk for pk, version in rows if pk in able and since.get(pk, 0) <= (version or 0))
 
 
 def claim(action: ProposedAction, *, by: Actor) -> None:
@@ -118,7 +140,7 @@ def claim(action: ProposedAction, *, by: Actor) -> None:
     """
     may = may_decide(action, by)
     if isinstance(may, No):
-        raise SelfApproval(may.why)
+        raise may.refusal(may.why)
     now = clock.now()
     free = Q(claimed_by=None) | Q(claimed_until__lt=now) | Q(claimed_by=by.user_id)
     taken = ProposedAction.objects.filter(free, pk=action.pk, state="waiting").update(
@@ -154,7 +176,7 @@ def withdraw_open(run: Held, *, reason: Literal["agent", "cancelled", "ended"]) 
 
 def locked(pk: UUID) -> ProposedAction:
     """The action as it is now, with its row lock. Its run is held by the caller."""
-    related = ("policy", "run", "run__agent", "superseded_by")
+    related = ("policy__group", "run", "run__agent", "superseded_by")
     return ProposedAction.objects.select_for_update(no_key=True, of=("self",)).select_related(*related).get(pk=pk)
 
 
@@ -171,7 +193,7 @@ def check_open(action: ProposedAction, by: Actor, digest: str) -> None:
         raise ActionClosed("Its time to decide is over.", state="expired")
     may = may_decide(action, by)
     if isinstance(may, No):
-        raise SelfApproval(may.why)
+        raise may.refusal(may.why)
 
 
 def settle(run: Held, action: ProposedAction, state: str, *, seq: int) -> None:
@@ -208,6 +230,12 @@ def _same(first: Decision, action: ProposedAction, verdict: str, digest: str) ->
     raise AlreadyDecided(f"You {first.verdict} this already.", **stands(action))
 
 
+def _hold_group(action: ProposedAction) -> None:
+    """Let the rule's group be as it is until this is committed, so that nobody decides who has just been taken out of it."""
+    if action.policy.group_id is not None:
+        action.policy.group = groups.held(action.policy.group_id)
+
+
 def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, reason: str, acks: Collection[str]) -> None:
     check_open(action, reviewer, digest)
     if verdict == "approved":
@@ -217,8 +245,10 @@ def _check(action: ProposedAction, reviewer: Actor, verdict: str, digest: str, r
 
 
 def _check_nth(action: ProposedAction, nth: int | None) -> None:
-    given, needs = _approvals(action), action.policy.quorum
-    if nth is not None and nth != given + 1:
+    if nth is None:
+        return
+    given, needs = approvals(action), action.policy.quorum
+    if nth != given + 1:
         raise OthersApproved(f"Somebody else approved meanwhile: {given} of {needs} have by now.", approved=given, needed=needs)
 
 
@@ -244,6 +274,7 @@ def _write(run: Held, action: ProposedAction, reviewer: Actor, verdict: Verdict,
         action=action,
         reviewer_id=reviewer.user_id,
         round=action.round,
+        group_version=action.policy.group.version if action.policy.group else None,
         verdict=verdict,
         digest=action.digest,
         policy=action.policy,
@@ -257,8 +288,11 @@ def _write(run: Held, action: ProposedAction, reviewer: Actor, verdict: Verdict,
     return decision
 
 
-def _approvals(action: ProposedAction) -> int:
-    return Decision.objects.filter(action=action, round=action.round, verdict="approved", digest=action.digest).count()
+def approvals(action: ProposedAction) -> int:
+    """How many approvals count for it now."""
+    given = Decision.objects.filter(action=action, round=action.round, verdict="approved", digest=action.digest)
+    rows = list(given.values_list("reviewer_id", "group_version"))
+    return len(counted(action, rows, who_may(action) if rows and action.policy.quorum > 1 else ()))
 
 
 def _part(action: ProposedAction, user_id: UUID | None) -> str:

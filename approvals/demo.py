@@ -2,8 +2,10 @@
 
 from datetime import timedelta
 
+from access import rules
 from access.models import User, Workspace
-from approvals import policy
+from approvals import groups, policy
+from approvals.models import ReviewerGroup
 
 # the back office's tools: each takes one reviewer. Name of its rule, and hours until what nobody decided expires; what a dry run found is
 # soon old
@@ -30,3 +32,18 @@ def policies(workspace: Workspace, by: User | None = None) -> None:
     for tool, (name, hours) in (BACK_OFFICE | OUTSIDE_LOOP).items():
         if not policy.was_ruled(workspace.pk, tool):
             policy.set_rule(workspace.pk, tool, name=name, outcome="reviewers", by=by, expires_after=timedelta(hours=hours))
+
+
+def finance(workspace: Workspace) -> None:
+    """A group, two of whom are asked about what costs a lot. Nothing happens if there is a group: this one may have been changed."""
+    people = rules.holders(workspace.pk, "approvals.decide")
+    if len(people) < 2 or ReviewerGroup.objects.filter(workspace=workspace).exists():
+        return
+    made = groups.make(workspace.pk, name="Finance", members=[user.pk for user in people], by=None)
+    large = [
+        {"what": "argument", "path": "$.currency", "test": "is", "value": "EUR"},
+        {"what": "amount", "test": "more", "value": "1000 EUR"},
+    ]
+    asks = {"tool": "refund_payment", "conditions": large, "outcome": "reviewers", "quorum": 2, "group": made}
+    times = {"expires_after": timedelta(hours=3), "grant_lasts": timedelta(hours=1)}
+    policy.put_first(workspace.pk, policy.rule(workspace.pk, name="Refunds over €1,000", **asks, **times), by=None)

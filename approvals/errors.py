@@ -65,6 +65,30 @@ class SelfApproval(Forbidden):
     what_next: ClassVar[str] = "Nothing was decided. Another reviewer must look at it."
 
 
+class NotInGroup(Forbidden):
+    """Only a group decides on this, and you are not in it."""
+
+    what_next: ClassVar[str] = "Nothing was decided. Somebody of the group must look at it."
+
+
+class GroupRefused(BadInput):
+    """This can't be a group, or not like this."""
+
+    what_next: ClassVar[str] = "Nothing was saved. Mend what is said here."
+
+
+class GroupTooSmall(BadInput):
+    """Too few people may decide for this group."""
+
+    what_next: ClassVar[str] = "Nothing was saved. Put more people in, or ask fewer."
+
+
+class GroupChanged(Refusal):
+    """The group changed after it was drawn for you."""
+
+    what_next: ClassVar[str] = "Nothing was saved. Look at the group as it is now, and change that."
+
+
 class ApproveLocked(Refusal):
     """A warning locks approving this."""
 

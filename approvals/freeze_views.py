@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from access import rules
 from access.errors import Refusal
 from access.ids import as_uuid
-from approvals import freezes, stops
+from approvals import freezes, places, stops
 from approvals.models import Freeze
 from config import clock
 
@@ -37,7 +37,7 @@ def freezes_page(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         rules.require(request.actor, "approvals.view")
         return _page(request)
-    workspace_id = rules.require(request.actor, "approvals.freeze")
+    workspace_id = places.place(request, "approvals.freeze").id
     target, lasts = request.POST.get("target", ""), LASTS.get(request.POST.get("lasts", ""), LASTS[""])[1]
     what, _, name = target.partition(":")
     given: dict[str, Any] = {"agent_id": as_uuid(name)} if what == "agent" else {"tool": name} if what == "tool" else {}
@@ -53,7 +53,7 @@ def freezes_page(request: HttpRequest) -> HttpResponse:
     except Refusal as error:
         return _page(request, error=error, typed=request.POST)
     messages.success(request, f"Frozen: {freezes.target_words(made.freeze)}. Nothing of it is granted or run.")
-    return HttpResponseRedirect(reverse("approvals:freezes"), status=303)
+    return HttpResponseRedirect(reverse("approvals:freezes") + places.place(request, "approvals.freeze").suffix, status=303)
 
 
 @never_cache
@@ -73,14 +73,16 @@ def _page(
     request: HttpRequest, *, error: Refusal | None = None, typed: Mapping[str, Any] | None = None, lifted: UUID | None = None
 ) -> HttpResponse:
     actor = request.actor
-    places = actor.workspaces("approvals.freeze")
+    held = actor.workspaces("approvals.freeze")
+    here = places.place(request, "approvals.freeze") if held else None
     standing, past = freezes.history(actor)
     context = {
-        "standing": [(each, stops.shown(each, actor), each.workspace_id in places) for each in standing],
+        "standing": [(each, stops.shown(each, actor), each.workspace_id in held) for each in standing],
         "past": [(each, stops.shown(each, actor)) for each in past],
-        "may": bool(places),
-        "tools": [(f"tool:{name}", title) for name, title in freezes.tools(places[0])] if places else (),
-        "agents": [(f"agent:{agent.pk}", agent.name) for agent in freezes.agents(places[0])] if places else (),
+        "may": bool(held),
+        "place": here,
+        "tools": [(f"tool:{name}", title) for name, title in freezes.tools(here.id)] if here else (),
+        "agents": [(f"agent:{agent.pk}", agent.name) for agent in freezes.agents(here.id)] if here else (),
         "lasts": [(key, words) for key, (words, _) in LASTS.items()],
         "error": error,
         "at": error.extra.get("field", "") if error else "",

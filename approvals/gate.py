@@ -1,6 +1,6 @@
 """Approvals as the engine's gate: every write and send of a workflow comes through here."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from approvals import (
     execution,
     freezes,
     grants,
+    groups,
     history,
     inspection,
     limits,
@@ -49,6 +50,7 @@ NEVER = {
     "never": "The policy “{rule}” never allows {tool}.",
     "unclear": "The policy “{rule}” can’t tell whether it is about this: what it compares can’t be read for certain.",
     "no_plan": "The policy “{rule}” asks for a plan before {tool}, and this run has recorded none.",
+    "no_group": "The policy “{rule}” asks a group that is closed, so nobody may decide.",
 }
 RISKS_BY_CARD = {"payment": 2, "sql": 2, "command": 2}
 
@@ -74,7 +76,7 @@ class ApprovalGate:
         return self.answer(action.pk)
 
     def answer(self, action_id: UUID) -> Answer:
-        actions = ProposedAction.objects.select_related("policy", "superseded_by", "grant")
+        actions = ProposedAction.objects.select_related("policy__group", "superseded_by", "grant")
         action = actions.get(pk=action_id)
         while action.state == "superseded" and action.superseded_by is not None:
             action = actions.get(pk=action.superseded_by_id)
@@ -94,6 +96,9 @@ class ApprovalGate:
                 return gates.Expired(*told)
             case _:
                 return gates.Withdrawn(*told)
+
+    def groups(self, action_ids: Iterable[UUID]) -> dict[UUID, gates.Group]:
+        return {pk: gates.Group(*found) for pk, found in groups.of_actions(action_ids).items()}
 
     def proposed(self, action_id: UUID) -> Proposal:
         return proposed(action_id)
@@ -306,8 +311,7 @@ def _at_least_personal(label: str) -> str:
 
 
 def _needed(action: ProposedAction) -> int:
-    given = Decision.objects.filter(action=action, round=action.round, verdict="approved").count()
-    return max(max(action.policy.quorum, 1) - given, 0)
+    return max(max(action.policy.quorum, 1) - decisions.approvals(action), 0)
 
 
 def _reason(action: ProposedAction) -> str:

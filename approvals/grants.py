@@ -1,7 +1,5 @@
 """Grants: the right to run one exact action once. Given by a decision or a rule, voided, or redeemed by `execution`."""
 
-from datetime import timedelta
-
 from django.db.models import Q
 
 from approvals import freezes, limits
@@ -17,11 +15,11 @@ UNUSED = Q(redeemed_at=None, voided_at=None)
 def give(run: Held, action: ProposedAction, *, automatic: bool = False) -> Grant:
     """Grant an approved action its one use. In the caller's transaction. Frozen if it is; ApproveLocked if its tool may not move that much.
 
-    What a person approved can be recalled for as long as its policy says; until then nobody redeems it. A rule recalls nothing.
+    It can be recalled for as long as its policy says, whoever or whatever approved it; until then nobody redeems it.
     """
     freezes.check(run.row, action.tool)  # before the limits, which are locked last
     limits.check(action)
-    now, delay = clock.now(), timedelta() if automatic else action.policy.recall_delay
+    now, delay = clock.now(), action.policy.recall_delay
     grant = Grant(action=action, digest=action.digest, granted_at=now, expires_at=now + delay + action.policy.grant_lasts)
     grant.held_until = now + delay if delay else None
     data = ActionGranted(action=action.pk, grant=grant.pk, digest=action.digest, automatic=automatic, until=grant.expires_at)

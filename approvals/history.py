@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db.models import Q
 
@@ -78,11 +79,12 @@ def of(workspace_id: UUID, what: CanonicalAction, *, until: datetime | None = No
 
 
 def granted_under(rule: Policy, *, but: UUID | None = None) -> Day:
-    """What was granted or moved today under any version of this rule, or may still be. Its amounts are read only if it limits them."""
-    midnight = clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    under = Grant.objects.filter(
-        _lives(clock.now()), _of_the_day(midnight), action__workspace=rule.workspace_id, action__policy__key=rule.key
-    )
+    """What was granted or moved today under any version of this rule, or may still be. Its amounts are read only if it limits them.
+
+    Today is the rule's: since midnight where it says that its days begin.
+    """
+    began = midnight(clock.now(), rule.day_zone)
+    under = Grant.objects.filter(_lives(clock.now()), _of_the_day(began), action__workspace=rule.workspace_id, action__policy__key=rule.key)
     ids = list(under.exclude(action=but).values_list("action__canonical", flat=True))
     sums: dict[str, Decimal] = {}
     known = _learn(ids) if rule.a_day_amount else {}
@@ -90,6 +92,15 @@ def granted_under(rule: Policy, *, but: UUID | None = None) -> Day:
         if (paid := known.get(pk)) is not None:
             sums[paid.currency] = sums.get(paid.currency, Decimal()) + abs(paid.amount)
     return Day(len(ids), sums)
+
+
+def midnight(at: datetime, zone: str) -> datetime:
+    """The last one before `at`, in that zone; UTC's if there is no such zone here."""
+    try:
+        here = ZoneInfo(zone)
+    except (ValueError, ZoneInfoNotFoundError, OSError):
+        here = ZoneInfo("UTC")
+    return at.astimezone(here).replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
 
 
 _Row = tuple[UUID, datetime, datetime | None, datetime | None, UUID, str]

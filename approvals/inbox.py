@@ -11,7 +11,8 @@ from django.db.models.functions import Coalesce
 
 from access import rules
 from access.rules import Actor
-from approvals.models import LEGS, Decision, ProposedAction
+from approvals import groups
+from approvals.models import LEGS, Decision, GroupMember, ProposedAction
 from approvals.wanted import EVERYTHING, VIEWS, Wanted
 from config import clock
 from runs.engine.tools import TOOLS
@@ -45,6 +46,7 @@ class Row:
     gone: "Gone | None" = None
     kind: tuple[Any, ...] = ()  # equal for actions that may be alike; empty for one that is decided alone
     tool: str = ""
+    group: str = ""  # who alone is asked; empty if all who may decide are
 
     @property
     def risk_word(self) -> str:
@@ -197,12 +199,15 @@ def unknown_to(actor: Actor) -> QuerySet[ProposedAction]:
     return rules.visible(actor, ProposedAction, "runs.recover").filter(~owned, ~decided, grant__outcome="unknown")
 
 
-def not_self(actor: Actor) -> Q:
-    """Actions not started, owned or edited by this person. For many rows what `decisions.may_decide` is for one."""
+def asked_of(actor: Actor) -> Q:
+    """Actions about which this person is asked: not started, owned or edited by them, and of no group that they are not in.
+
+    For many rows what `decisions.may_decide` is for one, the right to decide apart.
+    """
     owned = Q(run__owner=actor.user_id) | Q(run__agent__owner=actor.user_id)
     another = Q(policy__editor_may_approve=False) | Q(judged_on={}) | Q(judged_on__legs=list(LEGS))
     edited = Q(editor__isnull=False, editor=actor.user_id) & another
-    return ~(owned | Q(run__starter_kind="human", run__starter_id=actor.id) | edited)
+    return ~(owned | Q(run__starter_kind="human", run__starter_id=actor.id) | edited) & groups.asks(actor.user_id)
 
 
 def _reach(actor: Actor) -> QuerySet[ProposedAction]:
@@ -210,7 +215,7 @@ def _reach(actor: Actor) -> QuerySet[ProposedAction]:
         return rules.visible(actor, ProposedAction, "approvals.view").exclude(_automatic())
     decided = Decision.objects.filter(action=OuterRef("pk"), round=OuterRef("round"), reviewer=actor.user_id)
     deciding = rules.visible(actor, ProposedAction, "approvals.decide").exclude(_automatic())
-    return deciding.filter(not_self(actor)).annotate(done=Exists(decided)).filter(Q(done=False) | ~Q(state="waiting"))
+    return deciding.filter(asked_of(actor)).annotate(done=Exists(decided)).filter(Q(done=False) | ~Q(state="waiting"))
 
 
 def _automatic() -> Q:
@@ -256,7 +261,7 @@ def _yours(actor: Actor) -> ExpressionWrapper:
     """Whether this person may decide on an action, and has not."""
     decided = Decision.objects.filter(action=OuterRef("pk"), round=OuterRef("round"), reviewer=actor.user_id)
     within = Q(workspace__in=actor.workspaces("approvals.decide"))
-    return ExpressionWrapper(within & not_self(actor) & ~Exists(decided), output_field=BooleanField())
+    return ExpressionWrapper(within & asked_of(actor) & ~Exists(decided), output_field=BooleanField())
 
 
 def _held_by_nobody_else(actor: Actor) -> Q:
@@ -292,7 +297,8 @@ def _unknown(actor: Actor) -> Iterable[Unknown]:
 
 
 def _columns(rows: QuerySet[ProposedAction]) -> QuerySet[ProposedAction, dict[str, Any]]:
-    approvals = Decision.objects.filter(action=OuterRef("pk"), round=OuterRef("round"), verdict="approved").order_by().values("action")
+    approvals = Decision.objects.filter(_still(), action=OuterRef("pk"), round=OuterRef("round"), verdict="approved")
+    approvals = approvals.order_by().values("action")
     return rows.annotate(
         approved=Coalesce(Subquery(approvals.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0),
         replaces=Exists(ProposedAction.objects.filter(superseded_by=OuterRef("pk"))),
@@ -319,7 +325,16 @@ def _columns(rows: QuerySet[ProposedAction]) -> QuerySet[ProposedAction, dict[st
         run_text=F("run__title__rendition"),
         claimant=F("claimed_by__name"),
         needs=F("policy__quorum"),
+        group=F("policy__group__name"),
     )
+
+
+def _still() -> Q:
+    """Approvals by whom the group still has that they were given for. Who lost the right to decide is seen on the card."""
+    still = GroupMember.objects.filter(
+        group=OuterRef("action__policy__group"), user=OuterRef("reviewer"), since__lte=OuterRef("group_version")
+    )
+    return Q(group_version=None) | Exists(still)
 
 
 def _last_word() -> dict[str, Any]:
@@ -349,6 +364,7 @@ def _row(found: dict[str, Any], actor: Actor) -> Row:
         gone=None if _waits(found, now) else _ended(found, actor),
         kind=() if held and str(found["claimed_by"]) != actor.id else _kind(found),
         tool=found["tool"],
+        group=found["group"] or "",
     )
 
 

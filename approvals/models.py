@@ -8,6 +8,7 @@ from django.db.models import Q
 from access import append_only
 from access.ids import uuid7
 from access.models import Agent, User, Workspace
+from approvals.group_models import GroupMember, GroupVersion, ReviewerGroup  # noqa: F401  Django looks for models here
 from approvals.notifications.models import (  # noqa: F401  Django looks for models here
     Chase,
     Delegation,
@@ -65,6 +66,7 @@ class Policy(models.Model):
     version = models.PositiveIntegerField()
     outcome = models.CharField(max_length=10)  # automatic | reviewers | never
     quorum = models.PositiveIntegerField(default=1)
+    group = models.ForeignKey(ReviewerGroup, on_delete=models.PROTECT, null=True, related_name="+")  # null: all who may decide
     expires_after = models.DurationField()
     grant_lasts = models.DurationField()
     recall_delay = models.DurationField(default=timedelta)  # for so long after an approval it can be taken back, and nothing runs
@@ -72,6 +74,7 @@ class Policy(models.Model):
     plan_first = models.BooleanField(default=False)  # refused in a run that has recorded no plan
     a_day = models.PositiveIntegerField(null=True)  # the most grants under this rule in a day
     a_day_amount = models.CharField(max_length=24, blank=True)  # and the most money, “500 EUR”
+    day_zone = models.CharField(max_length=60, default="UTC")  # where its days begin
     created_at = models.DateTimeField(default=clock.now, editable=False)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
 
@@ -202,6 +205,7 @@ class Decision(models.Model):
     action = models.ForeignKey(ProposedAction, on_delete=models.PROTECT, related_name="decisions")
     reviewer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="decisions")
     round = models.PositiveIntegerField()
+    group_version = models.PositiveIntegerField(null=True)  # of the rule's group, as one of which it was made
     verdict = models.CharField(max_length=10)
     digest = models.CharField(max_length=64)
     policy = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="+")
@@ -321,7 +325,8 @@ class StandingGrant(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
     owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     tool = models.CharField(max_length=60)
-    conditions = models.JSONField(default=list)  # as `approvals.conditions` has them; all must hold
+    conditions = models.JSONField(default=list)  # as `approvals.conditions` has them, without what they compare arguments with
+    kept = models.ForeignKey(Payload, on_delete=models.PROTECT, null=True, related_name="+")  # all of them; null: from before it was kept
     budget = models.PositiveIntegerField()
     used = models.PositiveIntegerField(default=0)
     made_at = models.DateTimeField(default=clock.now, editable=False)

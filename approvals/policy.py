@@ -1,7 +1,8 @@
 """What using a tool takes: a workspace's rules in their order, of which the first that matches one action counts.
 
 `judge` is pure; the rest reads and writes the rows. Deny by default: what no rule matches is refused, and so is what a rule can't tell.
-A save makes a new version of the whole set; actions that were put up before keep the version they were judged by.
+A save makes a new version of the whole set; actions that were put up before keep the version they were judged by. A rule names its group by
+id: renamed it is the same, closed it lets nothing through.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from access.errors import BadInput, Refusal
 from access.ids import uuid7
 from access.models import User
 from access.rules import Actor
-from approvals import canonical, conditions
+from approvals import canonical, conditions, groups
 from approvals.conditions import Case, Taint
 from approvals.models import Policy, PolicySet
 from artifacts import vault
@@ -28,7 +29,7 @@ from config import clock
 __all__ = ["Case", "Judgement", "Outcome", "Taint", "in_force", "judge", "put_in_force", "rules", "set_rule"]
 
 Outcome = Literal["automatic", "reviewers", "never"]
-Why = Literal["", "unmatched", "never", "unclear", "no_plan"]
+Why = Literal["", "unmatched", "never", "unclear", "no_plan", "no_group"]
 MAX_RULES = 100
 MIN_WHY, MAX_WHY = 3, 500
 # what is of one version of a rule only, and not of what it says
@@ -80,6 +81,8 @@ def judge(rules: Iterable[Policy], case: Case) -> Judgement:
 def _demand(rule: Policy, case: Case) -> Judgement:
     if rule.outcome == "never":
         return Judgement("never", 0, rule=rule, why="never")
+    if rule.group is not None and rule.group.closed_at is not None:
+        return Judgement("never", 0, rule=rule, why="no_group")
     if rule.plan_first and not case.planned:
         return Judgement("never", 0, rule=rule, why="no_plan")
     if rule.outcome == "automatic" and not case.taint.lethal:
@@ -98,7 +101,7 @@ def newest(workspace_id: UUID) -> PolicySet | None:
 def rules(workspace_id: UUID) -> list[Policy]:
     """The rules in force, in their order. One query."""
     of = PolicySet.objects.filter(workspace_id=workspace_id).order_by("-version").values("pk")[:1]
-    return list(Policy.objects.filter(policy_set__in=of).order_by("position"))
+    return list(Policy.objects.filter(policy_set__in=of).select_related("group").order_by("position"))
 
 
 def in_force(workspace_id: UUID, tool: str) -> Policy | None:
@@ -120,6 +123,8 @@ def changed(of: Policy, **fields: Any) -> Policy:
     """The same rule with these fields, not saved: what it does not name stays, also what this file knows nothing of."""
     made = copy(of)
     made.pk, made._state = uuid7(), type(of._state)()
+    if "group" in of._state.fields_cache:  # so that judging by it asks the database nothing
+        made.group = of.group
     for name, value in fields.items():
         setattr(made, name, value)
     return made
@@ -134,6 +139,16 @@ def content(rule: Policy) -> dict[str, Any]:
 def digest(rules: Sequence[Policy]) -> str:
     """What names a set of rules in their order: SHA-256 over all that they say."""
     return hashlib.sha256(canonical.canonical_json([content(each) for each in rules])).hexdigest()
+
+
+def check_groups(workspace_id: UUID, drafted: Sequence[Policy], *, hold: bool = True) -> None:
+    """Refuse what a draft asks of a group that could never be met. What stays as it is in force is let be: others may save meanwhile."""
+    stands = {_asked(rule) for rule in rules(workspace_id)}
+    groups.check(workspace_id, [rule for rule in drafted if _asked(rule) not in stands], hold=hold)
+
+
+def _asked(rule: Policy) -> tuple[object, ...]:
+    return rule.key, rule.group_id, rule.quorum, rule.outcome
 
 
 def put_in_force(workspace_id: UUID, rules: Sequence[Policy], *, by: Actor, why: str, base: int) -> PolicySet:
@@ -176,6 +191,12 @@ def set_rule(
     return found
 
 
+def put_first(workspace_id: UUID, rule: Policy, *, by: User | None) -> None:
+    """A new version in which this rule is asked before all others. For the installation; people save what they have tried."""
+    base = newest(workspace_id)
+    _write(workspace_id, [rule, *rules(workspace_id)], user_id=by.pk if by else None, why="", base=base.version if base else 0)
+
+
 def _write(workspace_id: UUID, rules: Sequence[Policy], *, user_id: UUID | None, why: str, base: int) -> PolicySet:
     if len(rules) > MAX_RULES:
         raise TooManyRules(f"{len(rules)} rules; at most {MAX_RULES} are taken.")
@@ -186,6 +207,7 @@ def _write(workspace_id: UUID, rules: Sequence[Policy], *, user_id: UUID | None,
     made = PolicySet(workspace_id=workspace_id, version=base + 1, digest=digest(rules), why=reason, saved_by_id=user_id)
     try:
         with transaction.atomic():
+            check_groups(workspace_id, rules)
             made.save(force_insert=True)
             Policy.objects.bulk_create(_placed(rules, made, user_id))
     except IntegrityError as error:

@@ -11,14 +11,16 @@ from django.http import QueryDict
 
 from access import characters
 from access.errors import BadInput
-from access.ids import uuid7
+from access.ids import as_uuid, uuid7
 from access.templatetags.handrail import spell
 from approvals import conditions, money, policy
-from approvals.models import Policy
+from approvals.models import Policy, ReviewerGroup
+from approvals.notifications.pages import zones
 
 BLANK = 2  # rows for more conditions that a form shows
 EXPIRES = (900, 1800, 3600, 7200, 10800, 14400, 28800, 86400, 259200)
 LASTS = (600, 1800, 3600, 14400, 86400)
+RECALL = (60, 300, 900, 3600)  # or not at all
 PARTS = ("what", "path", "test", "value")
 
 
@@ -45,7 +47,15 @@ class Typed:
 def of(rule: Policy | None, places: int) -> Typed:
     """The form of a rule as it is; of a new one, which goes last."""
     if rule is None:
-        empty = {"key": str(uuid7()), "place": str(places + 1), "need": "one", "quorum": "2", "expires": "14400", "lasts": "3600"}
+        empty = {
+            "key": str(uuid7()),
+            "place": str(places + 1),
+            "need": "one",
+            "quorum": "2",
+            "expires": "14400",
+            "lasts": "3600",
+            "zone": "UTC",
+        }
         return Typed(empty, ())
     need = {"automatic": "automatic", "never": "never"}.get(rule.outcome, "one" if rule.quorum <= 1 else "several")
     fields = {
@@ -61,6 +71,9 @@ def of(rule: Policy | None, places: int) -> Typed:
         "a_day_amount": rule.a_day_amount,
         "editor": "1" if rule.editor_may_approve else "",
         "plan": "1" if rule.plan_first else "",
+        "from": str(rule.group_id or ""),
+        "recall": str(int(rule.recall_delay.total_seconds()) or ""),
+        "zone": rule.day_zone,
     }
     return Typed(fields, tuple(rule.conditions))
 
@@ -69,7 +82,8 @@ def typed(data: QueryDict) -> Typed:
     """The form as it was sent."""
     lists = [data.getlist(name)[: conditions.MAX_CONDITIONS + BLANK] for name in PARTS]
     rows = (dict(zip(PARTS, (text[:400] for text in row), strict=True)) for row in zip_longest(*lists, fillvalue=""))
-    names = ("key", "place", "name", "tool", "need", "quorum", "expires", "lasts", "a_day", "a_day_amount", "editor", "plan", "out", "why")
+    names = ("key", "place", "name", "tool", "need", "quorum", "expires", "lasts", "a_day", "a_day_amount", "editor", "plan", "from")
+    names += ("recall", "zone", "out", "why")
     return Typed({name: data.get(name, "")[:2000] for name in names}, tuple(row for row in rows if row["what"]))
 
 
@@ -80,7 +94,7 @@ def draft(typed: Typed, current: Sequence[Policy], workspace_id: UUID) -> list[P
     rest = [rule for rule in current if rule is not old]
     if typed.fields.get("out"):
         return rest
-    fields = _fields(typed)
+    fields = _fields(typed) | {"group": _group(typed, workspace_id)}
     rule = policy.changed(old, **fields) if old else policy.rule(workspace_id, key=key, **fields)
     place = min(max(_number(typed.fields["place"], "Its place", 1, policy.MAX_RULES), 1), len(rest) + 1)
     return [*rest[: place - 1], rule, *rest[place - 1 :]]
@@ -110,9 +124,32 @@ def _fields(typed: Typed) -> dict[str, Any]:
         "grant_lasts": timedelta(seconds=_number(said["lasts"], "Grant lasts", 60, 30 * 86400)),
         "a_day": _number(said["a_day"], "At most a day", 1, 1_000_000) if said["a_day"].strip() else None,
         "a_day_amount": _amount(said["a_day_amount"].strip()),
+        "day_zone": _zone(said["zone"]),
+        "recall_delay": timedelta(seconds=_number(said["recall"], "Can be recalled for", 1, 86400))
+        if said["recall"].strip()
+        else timedelta(),
         "editor_may_approve": bool(said["editor"]),
         "plan_first": bool(said["plan"]),
     }
+
+
+def _group(typed: Typed, workspace_id: UUID) -> ReviewerGroup | None:
+    """Whom it asks; nobody where it never allows anything."""
+    said = typed.fields.get("from", "")
+    if not said or typed.fields["need"] == "never":
+        return None
+    found = ReviewerGroup.objects.filter(workspace_id=workspace_id, pk=as_uuid(said)).first()
+    if found is None:
+        raise RuleRefused("Choose a group of this workspace, or all who may decide.")
+    return found
+
+
+def _zone(text: str) -> str:
+    if not text:
+        return "UTC"
+    if text not in zones():
+        raise RuleRefused("Days begin in: choose a place.")
+    return text
 
 
 def _number(text: str, what: str, least: int, most: int) -> int:

@@ -7,15 +7,17 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from access import audit, rules
 from access.errors import NotFound, Refusal
 from access.rules import Actor
-from approvals import conditions, policy, policy_forms, standing_grants, trying
+from approvals import conditions, groups, places, policy, policy_forms, standing_grants, trying
 from approvals.errors import TryFirst
 from approvals.models import AskedFor, Policy, PolicySet, StandingGrant
+from approvals.notifications.pages import zones
 from approvals.policy_forms import Typed
 from approvals.policy_words import Line, choices, lines, tool_name
 from artifacts import vault
@@ -30,15 +32,15 @@ SHOWN = 50  # differing actions that are listed
 @require_safe
 def policies(request: HttpRequest) -> HttpResponse:
     """The rules in force, their history, and what agents asked for that no rule covers."""
-    workspace_id = rules.require(request.actor, "approvals.view")
+    here = places.place(request, "approvals.view")
+    workspace_id = here.id
     current = _versions(request.actor).filter(workspace_id=workspace_id).first()
     context = {
         "lines": _lines(current),
         "current": current,
         "history": _history(request.actor, workspace_id),
-        "asked": list(
-            rules.visible(request.actor, AskedFor, "approvals.view").select_related("agent", "last_run").order_by("-last_at")[:50]
-        ),
+        "place": here,
+        "asked": _asked(request.actor, workspace_id),
         "known_tools": set(TOOLS),
         "standing": _standing(request.actor, workspace_id),
         "decides": rules.can(request.actor, "approvals.decide", workspace_id),
@@ -51,7 +53,7 @@ def policies(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def rule(request: HttpRequest) -> HttpResponse:
     """One rule as a form. Posted, it is tried; posted with the try that was shown, and a reason, it is saved."""
-    workspace_id = rules.require(request.actor, "policies.manage")
+    workspace_id = places.place(request, "policies.manage").id
     current = policy.rules(workspace_id)
     if request.method != "POST":
         wanted = next((each for each in current if str(each.key) == request.GET.get("key")), None)
@@ -64,6 +66,7 @@ def rule(request: HttpRequest) -> HttpResponse:
         draft = policy_forms.draft(typed, current, workspace_id)
         if request.POST.get("do") == "save":
             return _save(request, workspace_id, draft)
+        policy.check_groups(workspace_id, draft, hold=False)
         return _form(request, workspace_id, current, typed, draft=draft)
     except Refusal as error:
         return _form(request, workspace_id, current, typed, error=error)
@@ -73,13 +76,15 @@ def rule(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def version(request: HttpRequest, version: int) -> HttpResponse:
     """A version as it was. An admin may try it, and save it again as the newest."""
-    workspace_id = rules.require(request.actor, "policies.manage" if request.method == "POST" else "approvals.view")
+    here = places.place(request, "policies.manage" if request.method == "POST" else "approvals.view")
+    workspace_id = here.id
     found = _versions(request.actor).filter(workspace_id=workspace_id, version=version).first()
     if found is None:
         raise NotFound
-    draft = list(found.rules.order_by("position"))
+    draft = list(found.rules.select_related("group").order_by("position"))
     context: dict[str, Any] = {
         "found": found,
+        "place": here,
         "lines": _lines(found),
         "current": policy.newest(workspace_id),
         "may": rules.can(request.actor, "policies.manage", workspace_id),
@@ -90,6 +95,7 @@ def version(request: HttpRequest, version: int) -> HttpResponse:
         try:
             if request.POST.get("do") == "save":
                 return _save(request, workspace_id, draft)
+            policy.check_groups(workspace_id, draft, hold=False)
             context |= _tried(request.actor, workspace_id, draft)
         except Refusal as error:
             context["error"], status = error, error.status
@@ -106,7 +112,7 @@ def _save(request: HttpRequest, workspace_id: UUID, draft: Sequence[Policy]) -> 
         raise TryFirst
     made = policy.put_in_force(workspace_id, draft, by=request.actor, why=request.POST.get("why", ""), base=base)
     messages.info(request, f"Version {made.version} is in force.")
-    return redirect("approvals:policies")
+    return redirect(reverse("approvals:policies") + places.place(request, "policies.manage", within=workspace_id).suffix)
 
 
 def _form(
@@ -122,6 +128,7 @@ def _form(
     old = any(str(each.key) == typed.fields["key"] for each in current)
     context: dict[str, Any] = {
         "typed": typed,
+        "place": places.place(request, "policies.manage", within=workspace_id),
         "error": error,
         "is_new": not old,
         "current": now,
@@ -132,11 +139,23 @@ def _form(
         "values": conditions.VALUES,
         "expires": policy_forms.times(policy_forms.EXPIRES, typed.fields["expires"]),
         "lasts": policy_forms.times(policy_forms.LASTS, typed.fields["lasts"]),
+        "recalls": policy_forms.times(policy_forms.RECALL, typed.fields.get("recall", "")),
+        "zones": zones(),
+        "froms": _froms(workspace_id, typed.fields.get("from", "")),
+        "everybody": len(rules.holders(workspace_id, "approvals.decide")),
         "history": _history(request.actor, workspace_id),
     }
     if draft is not None:
         context |= _tried(request.actor, workspace_id, draft)
     return render(request, "approvals/policy.html", context, status=error.status if error else 200)
+
+
+def _froms(workspace_id: UUID, chosen: str) -> list[tuple[str, str]]:
+    """The groups that may be asked, with how many of each may decide; and the one that is asked now, though it be closed."""
+    found = [
+        (str(each.pk), each, len(able)) for each, able in groups.listed(workspace_id) if each.closed_at is None or str(each.pk) == chosen
+    ]
+    return [(pk, f"{each.name}, closed" if each.closed_at else f"{each.name} ({count})") for pk, each, count in found]
 
 
 def _tried(actor: Actor, workspace_id: UUID, draft: Sequence[Policy]) -> Mapping[str, Any]:
@@ -156,12 +175,17 @@ def _standing(actor: Actor, workspace_id: UUID) -> list[tuple[StandingGrant, str
     found = rules.visible(actor, StandingGrant, "approvals.view").filter(pk__in=standing_grants.standing(workspace_id).values("pk"))
     return [
         (each, tool_name(each.tool), [conditions.said(one) for one in standing_grants.asks(each, actor)])
-        for each in found.select_related("owner").order_by("expires_at")
+        for each in found.select_related("owner", "kept__key").order_by("expires_at")
     ]
 
 
+def _asked(actor: Actor, workspace_id: UUID) -> list[AskedFor]:
+    found = rules.visible(actor, AskedFor, "approvals.view").filter(workspace_id=workspace_id)
+    return list(found.select_related("agent", "last_run").order_by("-last_at")[:50])
+
+
 def _lines(of: PolicySet | None) -> list[Line]:
-    return lines(list(of.rules.order_by("position"))) if of else []
+    return lines(list(of.rules.select_related("group").order_by("position"))) if of else []
 
 
 def _history(actor: Actor, workspace_id: UUID) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def choices(chosen: str) -> list[tuple[str, str]]:
 
 def _line(rule: Policy) -> Line:
     people = rule.quorum if rule.outcome == "reviewers" else 0
-    needs = trying.said(Judgement(rule.outcome, max(people, 1) if rule.outcome == "reviewers" else 0))
+    needs = trying.said(Judgement(rule.outcome, max(people, 1) if rule.outcome == "reviewers" else 0, rule=rule))
     said = tuple(conditions.said(each) for each in rule.conditions)
     expires = spell(rule.expires_after.total_seconds()) if rule.outcome != "never" else ""
     return Line(rule, tool_name(rule.tool), said, needs, people, tuple(_more(rule)), expires)
@@ -49,9 +49,13 @@ def _line(rule: Policy) -> Line:
 
 def _more(rule: Policy) -> list[str]:
     told = {
+        f"{rule.group}, where a person decides": rule.group is not None and rule.outcome == "automatic",
+        f"{rule.group} is closed: refused": rule.group is not None and rule.group.closed_at is not None,
         "a plan first": rule.plan_first,
         f"at most {rule.a_day} a day": rule.a_day is not None,
         f"at most {rule.a_day_amount} a day": bool(rule.a_day_amount),
+        f"days begin in {rule.day_zone}": rule.day_zone != "UTC" and (rule.a_day is not None or bool(rule.a_day_amount)),
+        f"can be recalled for {spell(rule.recall_delay.total_seconds())}": bool(rule.recall_delay),
         "its editor may approve": rule.editor_may_approve,
     }
     return [words for words, there in told.items() if there]

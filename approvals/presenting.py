@@ -33,7 +33,7 @@ from runs.engine.tools import TOOLS
 WAITING = "waiting:True:"  # how the key of a course begins while the action waits
 UNKNOWN = ("_unknown_head", "_unknown_note", "_tried", "_lookup", "_say", "_unknown_aside")  # what changes of an unknown outcome's page
 DAMAGED = "These words can’t be read any more."
-RELATED = ("policy", "run", "run__agent", "run__owner", "workspace", "superseded_by__editor", "claimed_by", "editor", "grant")
+RELATED = ("policy__group", "run", "run__agent", "run__owner", "workspace", "superseded_by__editor", "claimed_by", "editor", "grant")
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ read private data and outside text and would send, where there is a warning to b
 of something frozen. Each use spends the budget in one statement, has a record of its own, and grants one action once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+import orjson
 from django.core import signing
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -17,14 +18,16 @@ from django.db.models import F, Q, QuerySet
 from access import audit, rules
 from access.errors import BadInput, Forbidden, Refusal
 from access.ids import uuid7
+from access.models import Workspace
 from access.rules import Actor
-from approvals import cases, conditions, decisions, freezes, trying
+from approvals import cases, conditions, decisions, freezes, groups, trying
 from approvals.canonical import CanonicalAction, canonical_json
 from approvals.conditions import Case
 from approvals.decisions import Yes
 from approvals.limits import beyond_rule
 from approvals.models import ProposedAction, StandingGrant, StandingUse
 from approvals.policy import Judgement
+from artifacts import vault
 from artifacts.redaction import plain, redact
 from config import clock
 from runs import log
@@ -87,9 +90,9 @@ def wanted(workspace_id: UUID, *, tool: str, asks: Iterable[Mapping[str, str]], 
 
 def back_test(of: Wanted, owner: Actor) -> BackTest:
     """What it would have covered of the last actions of its tool, had it stood all that time without a budget. Eight queries at most."""
-    actions = trying.last(of.workspace_id, of.tool, related=("run__agent", "policy"))
-    known = cases.read(actions)
-    matches = [action for action in actions if action.pk in known and _would_cover(of.conditions, action, known[action.pk], owner)]
+    actions = trying.last(of.workspace_id, of.tool, related=("run__agent", "policy__group"))
+    known, inside = cases.read(actions), groups.of(owner.user_id)
+    matches = [action for action in actions if action.pk in known and _would_cover(of.conditions, action, known[action.pk], owner, inside)]
     return BackTest(len(known), trying.rows(matches))
 
 
@@ -108,23 +111,24 @@ def make(of: Wanted, *, by: Actor, shown: str, made_from: ProposedAction | None 
         raise BackTestFirst from None
     if named != _named(of, by):
         raise BackTestFirst
-    if first := StandingGrant.objects.filter(pk=pk).first():
-        return first
-    if standing(of.workspace_id).count() >= MAX_OPEN:
-        raise StandingRefused(f"{MAX_OPEN} stand already. Revoke one first.")
     with transaction.atomic():
-        fields = {
-            "workspace_id": of.workspace_id,
-            "owner_id": by.user_id,
-            "tool": of.tool,
-            "conditions": list(of.conditions),
-            "budget": of.budget,
-            "expires_at": clock.now() + of.lasts,
-            "made_from": made_from,
-        }
-        made, fresh = StandingGrant.objects.get_or_create(pk=UUID(pk), defaults=fields)
-        if fresh:
-            audit.record(by, "standing_grant_made", workspace_id=of.workspace_id, subject=("standing_grant", made.pk), budget=of.budget)
+        Workspace.objects.select_for_update(no_key=True).get(pk=of.workspace_id)  # one at a time, so that they can be counted
+        if first := StandingGrant.objects.filter(pk=pk).first():
+            return first
+        if standing(of.workspace_id).count() >= MAX_OPEN:
+            raise StandingRefused(f"{MAX_OPEN} stand already. Revoke one first.")
+        made = StandingGrant.objects.create(
+            id=UUID(pk),
+            workspace_id=of.workspace_id,
+            owner_id=by.user_id,
+            tool=of.tool,
+            conditions=[_bare(each) for each in of.conditions],
+            kept=vault.keep(of.workspace_id, _asks_json(of), label=_label(of.tool), media_type="application/json"),
+            budget=of.budget,
+            expires_at=clock.now() + of.lasts,
+            made_from=made_from,
+        )
+        audit.record(by, "standing_grant_made", workspace_id=of.workspace_id, subject=("standing_grant", made.pk), budget=of.budget)
     return made
 
 
@@ -148,8 +152,8 @@ def covering(run: Run, judgement: Judgement, case: Case) -> list[StandingGrant]:
     """Those that match what is about to be proposed, oldest first, if one person's approval is what it takes. Spends nothing."""
     if judgement.outcome != "reviewers" or judgement.needs != 1 or case.taint.lethal:
         return []
-    found = list(standing(run.workspace_id).filter(tool=case.tool).order_by("made_at"))
-    found = [each for each in found if conditions.all_hold(each.conditions, case) == "yes"]
+    found = list(standing(run.workspace_id).filter(tool=case.tool).select_related("kept__key").order_by("made_at"))
+    found = [each for each in found if (said := whole(each)) is not None and conditions.all_hold(said, case) == "yes"]
     return [] if found and freezes.in_the_way(run, case.tool) else found
 
 
@@ -176,11 +180,29 @@ def record(run: Held, action: ProposedAction, grant: StandingGrant) -> StandingU
 
 def asks(grant: StandingGrant, actor: Actor) -> list[dict[str, str]]:
     """Its conditions as this person may see them: their values are arguments of actions, in full only for who may decide there."""
-    if rules.can(actor, "approvals.decide", grant.workspace_id):
+    said = whole(grant)
+    if said is None or rules.can(actor, "approvals.decide", grant.workspace_id):
+        return list(grant.conditions) if said is None else said
+    label = _label(grant.tool)
+    return [_masked(each, label) if "path" in each and "value" in each else each for each in said]
+
+
+def whole(grant: StandingGrant) -> list[dict[str, str]] | None:
+    """Its conditions with all that they compare with, out of the vault. None once that was erased: then it covers nothing."""
+    if grant.kept is None:
         return list(grant.conditions)
-    label = TOOLS[grant.tool].label if grant.tool in TOOLS else "secret"
-    label = "personal" if label in ("public", "internal") else label
-    return [_masked(each, label) if "path" in each and "value" in each else each for each in grant.conditions]
+    stored = vault.opened(grant.kept)
+    return None if stored is None else orjson.loads(stored)
+
+
+def _bare(condition: Mapping[str, str]) -> dict[str, str]:
+    """A condition without the value of an argument."""
+    return {name: text for name, text in condition.items() if name != "value" or "path" not in condition}
+
+
+def _label(tool: str) -> str:
+    label = TOOLS[tool].label if tool in TOOLS else "secret"
+    return "personal" if label in ("public", "internal") else label
 
 
 def _masked(condition: dict[str, str], label: str) -> dict[str, str]:
@@ -212,11 +234,11 @@ def _open() -> Q:
     return Q(revoked_at=None, expires_at__gt=clock.now(), used__lt=F("budget"))
 
 
-def _would_cover(asks: Sequence[Mapping[str, str]], action: ProposedAction, case: Case, owner: Actor) -> bool:
+def _would_cover(asks: Sequence[Mapping[str, str]], action: ProposedAction, case: Case, owner: Actor, inside: Collection[UUID]) -> bool:
     """By the rule that it was judged by then, and by who may decide now."""
     asked = action.policy.outcome == "reviewers" and action.policy.quorum <= 1
     fit = asked and not case.taint.lethal and not _warned(action)
-    return fit and conditions.all_hold(asks, case) == "yes" and isinstance(decisions.may_decide(action, owner), Yes)
+    return fit and conditions.all_hold(asks, case) == "yes" and isinstance(decisions.may_decide(action, owner, inside=inside), Yes)
 
 
 def _warned(action: ProposedAction) -> bool:
@@ -225,5 +247,8 @@ def _warned(action: ProposedAction) -> bool:
 
 
 def _named(of: Wanted, by: Actor) -> list[object]:
-    asks = canonical_json([dict(each) for each in of.conditions]).decode()
-    return [str(of.workspace_id), of.tool, asks, of.budget, int(of.lasts.total_seconds()), by.id]
+    return [str(of.workspace_id), of.tool, _asks_json(of).decode(), of.budget, int(of.lasts.total_seconds()), by.id]
+
+
+def _asks_json(of: Wanted) -> bytes:
+    return canonical_json([dict(each) for each in of.conditions])

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access import rules
 from access.errors import Refusal
-from approvals import conditions, decisions, exact, policy_forms, standing_grants
+from approvals import conditions, decisions, exact, places, policy_forms, standing_grants
 from approvals.decisions import Yes
 from approvals.models import ProposedAction, StandingGrant
 from approvals.policy_words import choices, tool_name
@@ -27,7 +27,7 @@ SHOWN = 50
 @require_safe
 def grant(request: HttpRequest, grant_id: UUID) -> HttpResponse:
     """One standing grant, and what it covered."""
-    found = rules.get(request.actor, StandingGrant, grant_id, "approvals.view", related=("owner", "revoked_by"))
+    found = rules.get(request.actor, StandingGrant, grant_id, "approvals.view", related=("owner", "revoked_by", "kept__key"))
     uses = list(found.uses.select_related("action__run").order_by("-number"))
     texts = vault.shown(use.action.subject_id for use in uses)
     context = {
@@ -45,8 +45,8 @@ def grant(request: HttpRequest, grant_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     """The form. Posted, it shows what it would have covered; posted with that, it stands."""
-    workspace_id = rules.require(request.actor, "approvals.decide")
     action = _action(request)
+    workspace_id = places.place(request, "approvals.decide", within=action.workspace_id if action else None).id
     if request.method != "POST":
         return _form(request, _empty(request, action), action)
     typed = policy_forms.typed(request.POST)
@@ -97,6 +97,7 @@ def _form(
 ) -> HttpResponse:
     blank = min(policy_forms.BLANK, conditions.MAX_CONDITIONS - len(given["conditions"]))
     context: dict[str, Any] = {
+        "place": places.place(request, "approvals.decide", within=action.workspace_id if action else None),
         "given": given,
         "action": action,
         "error": error,

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints
 from access import rules
 from access.errors import Forbidden
 from access.rules import Actor
-from approvals import freezes, reasons, taking_back
+from approvals import freezes, places, reasons, taking_back
 from approvals.models import Freeze, ProposedAction
 
 router = Router(tags=["stopping"])
@@ -62,7 +62,8 @@ def all_freezes(request: HttpRequest) -> dict[str, Any]:
 @router.post("/freezes", response={200: Any, 201: Any}, summary="Freeze an agent, a tool or the workspace")
 def freeze(request: HttpRequest, body: FreezeIn) -> Status:
     """From the answer on nothing of it is granted or redeemed, until `until` or until somebody lifts it. The same again: 200."""
-    workspace_id = rules.require(_person(request), "approvals.freeze")
+    _person(request)
+    workspace_id = places.place(request, "approvals.freeze").id
     made = freezes.freeze(
         workspace_id, what=body.what, by=request.actor, reason=body.reason, agent_id=body.agent, tool=body.tool, until=body.until
     )

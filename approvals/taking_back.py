@@ -12,7 +12,7 @@ from django.db.models import Q
 from access.rules import Actor
 from approvals import decisions, grants, reasons
 from approvals.decisions import No
-from approvals.errors import ActionClosed, AlreadyDecided, ReasonNeeded, SelfApproval, TooLateToRecall, WithdrawnBefore
+from approvals.errors import ActionClosed, AlreadyDecided, ReasonNeeded, TooLateToRecall, WithdrawnBefore
 from approvals.models import Grant, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
@@ -39,7 +39,7 @@ def recall(action: ProposedAction, *, by: Actor, reason: str) -> TakenBack:
         action = decisions.locked(action.pk)
         may = decisions.may_decide(action, by)
         if isinstance(may, No):
-            raise SelfApproval(may.why.replace("decide on it", "recall it"))
+            raise may.refusal(may.why.replace("decide on it", "recall it"))
         if action.state == "recalled":
             return _same_again(action, by, "recalled")
         if not _voided(action):

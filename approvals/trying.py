@@ -12,6 +12,7 @@ from django.core import signing
 
 from access.rules import Actor
 from approvals import cases, policy
+from approvals.figures import number
 from approvals.models import Policy, ProposedAction
 from approvals.policy import Judgement
 from artifacts import vault
@@ -26,7 +27,10 @@ _COUNT = ("No reviewer", "One reviewer", "Two reviewers", "Three reviewers", "Fo
 
 @dataclass(frozen=True)
 class Differs:
-    """One past action about which the draft says something else. `fewer`: fewer people would have been asked, or none."""
+    """One past action about which the draft says something else. `fewer`: fewer people would have been asked, or none.
+
+    `others`: as many, but of another group.
+    """
 
     id: UUID
     run_id: UUID
@@ -36,6 +40,7 @@ class Differs:
     before: str
     after: str
     fewer: bool
+    others: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,12 @@ class Tried:
         return sum(each.fewer for each in self.differs)
 
     @property
+    def others(self) -> int:
+        return sum(each.others for each in self.differs)
+
+    @property
     def more(self) -> int:
-        return len(self.differs) - self.fewer
+        return len(self.differs) - self.fewer - self.others
 
     @property
     def same(self) -> int:
@@ -94,7 +103,9 @@ def rows(actions: Sequence[ProposedAction]) -> tuple[Differs, ...]:
 
 
 def said(judgement: Judgement) -> str:
-    """“Automatic”, “One reviewer”, “Never”."""
+    """“Automatic”, “One reviewer”, “Two of Finance”, “Never”."""
+    if judgement.outcome == "reviewers" and judgement.rule is not None and judgement.rule.group is not None:
+        return f"{number(judgement.needs)} of {judgement.rule.group.name}"
     if judgement.outcome == "reviewers":
         return _COUNT[judgement.needs] if judgement.needs < len(_COUNT) else f"{judgement.needs} reviewers"
     return "Automatic" if judgement.outcome == "automatic" else "Never"
@@ -121,13 +132,14 @@ def _asks_arguments(rules: Sequence[Policy]) -> bool:
 
 
 def _differs(action: ProposedAction, before: Judgement, after: Judgement, words: dict[UUID, vault.Shown]) -> Differs:
-    return _row(action, words, said(before), said(after), fewer=_weight(after) < _weight(before))
+    was, would = _weight(before), _weight(after)
+    return _row(action, words, said(before), said(after), fewer=would < was, others=would == was)
 
 
-def _row(action: ProposedAction, words: dict[UUID, vault.Shown], before: str, after: str, *, fewer: bool) -> Differs:
+def _row(action: ProposedAction, words: dict[UUID, vault.Shown], before: str, after: str, *, fewer: bool, others: bool = False) -> Differs:
     subject = plain(words[action.subject_id].text) if action.subject_id in words else ""
     title = TOOLS[action.tool].title if action.tool in TOOLS else action.tool
-    return Differs(action.pk, action.run_id, action.run.ref, subject or title, title, before, after, fewer)
+    return Differs(action.pk, action.run_id, action.run.ref, subject or title, title, before, after, fewer, others)
 
 
 def _weight(judgement: Judgement) -> float:

@@ -1,12 +1,15 @@
 from django.urls import path
 
-from approvals import bulk_views, freeze_views, outcome_views, policy_views, standing_views, views
+from approvals import bulk_views, freeze_views, group_views, outcome_views, policy_views, standing_views, views
 
 app_name = "approvals"
 urlpatterns = [
     path("policies", policy_views.policies, name="policies"),
     path("policies/rule", policy_views.rule, name="policy_rule"),
     path("policies/versions/<int:version>", policy_views.version, name="policy_version"),
+    path("groups", group_views.groups_page, name="groups"),
+    path("groups/new", group_views.new, name="group_new"),
+    path("groups/<uuid:group_id>", group_views.group, name="group"),
     path("standing-grants/new", standing_views.new, name="standing_new"),
     path("standing-grants/<uuid:grant_id>", standing_views.grant, name="standing_grant"),
     path("standing-grants/<uuid:grant_id>/revocation", standing_views.revocation, name="standing_revocation"),

@@ -43,6 +43,7 @@ from approvals.errors import (
     EditRefused,
     Frozen,
     NothingChanged,
+    NotInGroup,
     OthersApproved,
     ReasonNeeded,
     SelfApproval,
@@ -350,7 +351,7 @@ def _claiming(request: HttpRequest, action_id: UUID, verb: Any) -> HttpResponse:
         verb(action, by=request.actor)
         live.wake(action.run_id, action.workspace_id, action.run.seq)  # nothing new in the log, but a row looks different
         status = 200
-    except (AlreadyClaimed, SelfApproval) as error:
+    except (AlreadyClaimed, NotInGroup, SelfApproval) as error:
         status = error.status
     if request.headers.get("HX-Request") != "true":
         return HttpResponseRedirect(_address(request, action.pk), status=303)

@@ -15,7 +15,7 @@ from runs.engine.tools import TOOLS
 # key, word, and what it is called in a sentence
 VIEWS: Mapping[str, tuple[str, str]] = {
     "mine": ("Mine", "waits for you and is held by nobody else"),
-    "": ("My groups", "waits for you or another reviewer"),
+    "": ("My groups", "waits for you or another of a group that you are in"),
     "others": ("Others", "waits on others"),
     "all": ("All", "waits"),
 }
@@ -52,7 +52,7 @@ class Wanted:
         return VIEWS[self.view][1]
 
     def filter(self) -> Q:
-        """Actions in whose subject or run's title, as anybody sees them, or whose agent or tool each word is found."""
+        """Actions in whose subject or run's title, as anybody sees them, or whose agent, tool or group each word is found."""
         terms = self.q.split()[:TERMS]
         return reduce(and_, map(_holds, terms)) if terms else Q()
 
@@ -86,4 +86,11 @@ def _holds(term: str) -> Q:
     alike = folding.pattern(term)
     tools = [name for name, tool in TOOLS.items() if term.lower() in tool.title.lower()]
     by_words = Q(subject__rendition__regex=alike) | Q(run__title__rendition__regex=alike)
-    return by_words | Q(run__agent__name__regex=alike) | Q(tool__icontains=term) | Q(tool__in=tools) | Q(run__ref__iexact=term)
+    return (
+        by_words
+        | Q(run__agent__name__regex=alike)
+        | Q(policy__group__name__regex=alike)
+        | Q(tool__icontains=term)
+        | Q(tool__in=tools)
+        | Q(run__ref__iexact=term)
+    )

@@ -23,7 +23,7 @@ from access.models import Agent, Membership, User
 from access.rules import Actor
 from artifacts import vault
 from config import clock
-from runs import folding
+from runs import asked, folding
 from runs.lifecycle import State
 from runs.models import Event, Run
 from runs.story.course import FAILED, PARKED, cancelled_words
@@ -345,7 +345,7 @@ class Heard:
 
 def _rows(runs: list[Run], actor: Actor) -> list[Row]:
     heard = _heard(runs)
-    people = {workspace: rules.holders(workspace, "approvals.decide") for workspace in {run.workspace_id for run in runs if _asks(run)}}
+    people = asked.people([run for run in runs if _asks(run)])
     return [_row(run, heard[run.pk], people, actor) for run in runs]
 
 
@@ -367,7 +367,7 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
     """What the run waits for or does, in a few words; and whether somebody has to do something about it."""
     match State(run.state):
         case State.WAITING if run.waiting.get("on") == "decision":
-            return _reviewers(run, people.get(run.workspace_id, ()), actor), False
+            return _reviewers(run, people.get(run.pk, ()), actor), False
         case State.WAITING:
             on = run.waiting.get("on", "")
             if on == "outcome" and run.waiting.get("until"):

@@ -19,6 +19,7 @@ from access.models import User
 from access.rules import Actor
 from access.templatetags.handrail import spell
 from runs import evidence, lifecycle, reading
+from runs.engine import gates
 from runs.evidence import Answer
 from runs.models import Run
 from runs.story.people import amount
@@ -99,6 +100,8 @@ class View:
             return []
         apart = self.own if decision else self.part
         holders = rules.holders(self.run.workspace_id, "approvals.decide" if decision else "runs.recover")
+        if decision and (group := gates.group_of(self.story.now.action)):
+            holders = [person for person in holders if person.pk in group.people]
         return [person for person in holders if str(person.pk) not in apart]
 
     @property

@@ -15,6 +15,7 @@ from access import rules
 from access.rules import Actor
 from access.templatetags.handrail import spell
 from config import clock
+from runs import asked
 from runs.lifecycle import State
 from runs.listing import GROUPS, PEOPLE
 from runs.models import Event, Run
@@ -59,12 +60,13 @@ def tiles(actor: Actor) -> Tiles:
     soon = clock.now() + timedelta(hours=1)
     due = sum(1 for run in waiting if (until := moment(run.waiting.get("until"))) and until <= soon)
     blocked, longest = _blocked(runs)
+    others = asked.of_others(waiting, actor)
     days = _failures(runs)
     bars, told = _bars(days)
     now, before, by_day = _decisions(actor, runs)
     return Tiles(
         waiting=len(waiting),
-        yours=sum(1 for run in waiting if _is_yours(run, actor)),
+        yours=sum(1 for run in waiting if run.pk not in others and _is_yours(run, actor)),
         due=due,
         blocked=blocked,
         longest=clock.now() - longest.state_since if longest else None,

@@ -21,7 +21,7 @@ from django.urls import get_resolver
 from access import keys
 from access.models import Agent, AgentKey, User
 from access.rules import SYSTEM, Actor, person
-from approvals import standing_grants
+from approvals import groups, standing_grants
 from approvals.models import ProposedAction, StandingGrant
 from approvals.notifications import chasing, delegation, sending
 from approvals.notifications.models import Delegation, EscalationStep
@@ -80,6 +80,11 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "actions/<uuid:action_id>/claim", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/release", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/recall", "in in none ok no no no no none none none in", {"data": {"reason": "No."}}),
+    ("GET", "groups", "in in ok ok ok ok ok ok no no no in", {}),
+    ("GET", "groups/new", "in in ok no no no ok no no no no in", {}),
+    ("POST", "groups/new", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
+    ("GET", "groups/<uuid:group_id>", THOSE_WHO_SEE_APPROVALS, {}),
+    ("POST", "groups/<uuid:group_id>", "in in none no no no ok no none none none in", {"data": {"name": ""}}),
     ("GET", "standing-grants/new", "in in ok ok no no no no no no no in", {}),
     ("POST", "standing-grants/new", "in in ok ok no no no no no no no in", {}),
     ("GET", "standing-grants/<uuid:grant_id>", THOSE_WHO_SEE_APPROVALS, {}),
@@ -158,6 +163,8 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "api/v1/actions/<action_id>/withdrawal", "in in no no no no no no ok none none in", {"json": {"reason": ""}}),
     ("GET", "api/v1/policies", "in in ok ok ok ok ok ok no no no in", {}),
     ("GET", "api/v1/policies/<version>", "in in none ok ok ok ok ok no no no in", {}),
+    ("GET", "api/v1/groups", "in in ok ok ok ok ok ok no no no in", {}),
+    ("GET", "api/v1/groups/<group_id>", "in in none ok ok ok ok ok none none none in", {}),
     ("GET", "api/v1/standing-grants", "in in ok ok ok ok ok ok no no no in", {}),
     ("GET", "api/v1/standing-grants/<grant_id>", "in in none ok ok ok ok ok none none none in", {}),
     ("GET", "api/v1/freezes", "in in ok ok ok ok ok ok no no no in", {}),
@@ -214,6 +221,7 @@ def things(cast) -> dict[str, Any]:
         "action": proposed.action,
         "freeze": frozen(cast),
         "grant": standing_grant(cast),
+        "group": groups.make(cast.workspace.pk, name="Finance", members=[cast.riley.pk], by=None),
         "artifact": Artifact.objects.filter(run_id=proposed.run.pk).earliest("created_at"),
         "delegation": away(cast),
         "message": sending.send_test(person(cast.riley.pk), cast.workspace.pk, "mail"),
@@ -245,6 +253,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step")}
     values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
+    values |= {"<uuid:group_id>": things["group"].pk, "<group_id>": things["group"].pk}
     values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
     for blank, value in values.items():
         address = address.replace(blank, str(value))

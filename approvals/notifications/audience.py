@@ -11,7 +11,7 @@ from approvals.notifications import delegation
 from approvals.notifications.models import Notice
 from config import clock
 
-OF_ACTION = ("action__policy", "action__run__agent", "run", "delegation__giver")
+OF_ACTION = ("action__policy__group", "action__run__agent", "run", "delegation__giver")
 
 
 def people(notice: Notice) -> list[User]:

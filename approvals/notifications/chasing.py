@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from access import audit, rules
 from access.errors import BadInput, Refusal
+from access.models import Workspace
 from access.rules import Actor
 from approvals import decisions, inbox
 from approvals.models import Decision, ProposedAction
@@ -77,6 +78,7 @@ def add_step(workspace_id: UUID, *, after: timedelta, to: UUID | None, by: Actor
     if not timedelta(minutes=1) <= after <= LONGEST:
         raise OddChain("Wait at least a minute, and at most 30 days.")
     with transaction.atomic(durable=True):
+        Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)  # one at a time, so that they can be counted
         others = EscalationStep.objects.filter(workspace_id=workspace_id).exclude(to_id=to)
         if others.count() >= MAX_STEPS:
             raise OddChain(f"A chain has {MAX_STEPS} people at most.")
@@ -101,7 +103,7 @@ def _escalate_by(step: EscalationStep) -> int:
     went = Escalation.objects.filter(action=OuterRef("pk"), to=step.to_id)
     decided = Decision.objects.filter(action=OuterRef("pk"), round=OuterRef("round"), reviewer=step.to_id)
     unclaimed = Q(claimed_until=None) | Q(claimed_until__lte=now)
-    theirs = inbox.not_self(Actor("human", str(step.to_id)))
+    theirs = inbox.asked_of(Actor("human", str(step.to_id)))
     rows = _open().filter(unclaimed, theirs, ~Exists(went), ~Exists(decided), workspace_id=step.workspace_id)
     due = list(rows.filter(proposed_at__lte=now - step.after).order_by("proposed_at").values_list("pk", "run_id")[:BATCH])
     return sum(_each(pk, run_id, lambda run, action: _escalate(run, action, step)) for pk, run_id in due)
@@ -120,6 +122,8 @@ def _each(pk: UUID, run_id: UUID, step: Callable[[Held, ProposedAction], bool]) 
 
 
 def _escalate(run: Held, action: ProposedAction, step: EscalationStep) -> bool:
+    if action.claimed_until is not None and action.claimed_until > clock.now():
+        return False  # somebody took it on since it was looked for; the action is locked, so nobody does now
     if Escalation.objects.filter(action=action, to_id=step.to_id).exists():
         return False
     may = {user.pk: user for user in decisions.who_may(action)}

@@ -97,9 +97,9 @@ def candidates(actor: Actor, workspace_id: UUID) -> list[User]:
 
 
 def among(workspace_id: UUID, people: Iterable[User]) -> list[Delegation]:
-    """Those in force where who decides is one of these people."""
+    """Those in force where both are of these people: nobody stands in for who could not have decided."""
     ids = {user.pk for user in people}
-    return [each for each in in_force(workspace_id) if each.to_id in ids]
+    return [each for each in in_force(workspace_id) if {each.giver_id, each.to_id} <= ids]
 
 
 def _open(workspace_id: UUID):  # noqa: ANN202  a query set

@@ -63,7 +63,7 @@ def settings(actor: Actor, typed: Wishes | None = None) -> dict[str, Any]:
     return {
         "rows": list(_rows(actor, wishes)),
         "wishes": wishes,
-        "zones": _zones(),
+        "zones": zones(),
         "day": list(_quiet_parts(wishes)),
         "lets_through": wishes.lets_through,
         "email": User.objects.filter(pk=actor.user_id).values_list("email", flat=True).first(),
@@ -144,5 +144,5 @@ def _spell(span: timedelta) -> str:
 
 
 @lru_cache(maxsize=1)
-def _zones() -> list[str]:
+def zones() -> list[str]:
     return ["UTC", *sorted(name for name in available_timezones() if "/" in name and not name.startswith(("Etc/", "SystemV/", "US/")))]

@@ -18,8 +18,10 @@ from access import rules
 from access.errors import BadInput, Forbidden, NotSignedIn, Refusal
 from access.ids import as_uuid
 from access.rules import Actor
+from approvals import places
 from approvals.notifications import chasing, delegation, forms, pages, preferences, sending, webhooks
 from approvals.notifications.models import CHANNELS, Delegation, EscalationStep, Message
+from approvals.places import Place
 
 
 class ForPeople(Forbidden):
@@ -127,9 +129,10 @@ def try_again(request: HttpRequest, message_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def chain(request: HttpRequest) -> HttpResponse:
     """When people are reminded, and to whom an action goes when nobody answers."""
-    where = rules.require(request.actor, "access.manage")
+    here = places.place(request, "access.manage")
+    where = here.id
     if request.method != "POST":
-        return _chain(request, where)
+        return _chain(request, here)
     minutes, to = forms.minutes(request.POST.get("minutes", "")), as_uuid(request.POST.get("to", ""))
     step: Callable[[], None] = (
         (lambda: chasing.set_reminder(where, minutes, by=request.actor))
@@ -139,17 +142,19 @@ def chain(request: HttpRequest) -> HttpResponse:
     try:
         step()
     except BadInput as error:
-        return _chain(request, where, error=error, typed=request.POST.dict(), status=error.status)
+        return _chain(request, here, error=error, typed=request.POST.dict(), status=error.status)
     messages.success(request, "Saved. It counts for what waits now, too.")
-    return HttpResponseRedirect(reverse("notifications:chain"), status=303)
+    return HttpResponseRedirect(reverse("notifications:chain") + here.suffix, status=303)
 
 
 @never_cache
 @require_POST
 def remove_step(request: HttpRequest, step_id: UUID) -> HttpResponse:
-    chasing.remove_step(rules.get(request.actor, EscalationStep, step_id, "access.manage"), by=request.actor)
+    step = rules.get(request.actor, EscalationStep, step_id, "access.manage")
+    chasing.remove_step(step, by=request.actor)
     messages.info(request, "Taken out of the chain.")
-    return HttpResponseRedirect(reverse("notifications:chain"), status=303)
+    here = places.place(request, "access.manage", within=step.workspace_id)
+    return HttpResponseRedirect(reverse("notifications:chain") + here.suffix, status=303)
 
 
 def _person(request: HttpRequest) -> Actor:
@@ -177,6 +182,6 @@ def _page(request: HttpRequest, actor: Actor, *, status: int = 200, **more: Any)
     return render(request, "approvals/notify/settings.html", context, status=status)
 
 
-def _chain(request: HttpRequest, where: UUID, *, status: int = 200, **more: Any) -> HttpResponse:
-    context = pages.chain(where) | {"room": "notifications", "typed": {}} | more
+def _chain(request: HttpRequest, here: Place, *, status: int = 200, **more: Any) -> HttpResponse:
+    context = pages.chain(here.id) | {"place": here} | {"room": "notifications", "typed": {}} | more
     return render(request, "approvals/notify/chain.html", context, status=status)

@@ -89,6 +89,8 @@ def _parts(notice: Notice, zone: str) -> list[str]:
     run = f"Run {notice.run.ref}." if notice.run and notice.kind != "ended" else ""
     until = f"Until {when(notice.until, zone)}." if notice.until else ""
     risk = f"{RISKS.get(action.risk, 'High')} risk." if action else ""
+    group = action.policy.group if action and notice.kind in ("waits", "soon", "escalated") else None
+    asked = f"Asked of {one_line(group.name)}." if group else ""
     out = "Sends data out." if action and action.effect == "send" else ""
     why = {
         "escalated": "Nobody answered.",
@@ -96,7 +98,7 @@ def _parts(notice: Notice, zone: str) -> list[str]:
         "unknown": "Whether it happened is not known. A person must say.",
         "alarm": "Nothing was run.",
     }.get(notice.kind, "")
-    return [run, why, until, risk, out]
+    return [run, why, asked, until, risk, out]
 
 
 def _link(notice: Notice) -> str:

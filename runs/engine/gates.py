@@ -3,12 +3,13 @@
 The engine asks, a gate answers with one of the words below. Every method that takes `held` writes in the caller's transaction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
+from access.ids import as_uuid
 from access.rules import Actor
 from artifacts.models import Payload
 from runs.engine.tools import File, Looked, Tool
@@ -136,10 +137,19 @@ class Question:
     text: str
 
 
+@dataclass(frozen=True)
+class Group:
+    """Some of those who may decide: of an action about which they are asked, nobody else may."""
+
+    name: str
+    people: frozenset[UUID]
+
+
 class Gate(Protocol):
     def proposed(self, action_id: UUID) -> Proposal: ...
     def propose(self, held: Held, proposal: Proposal) -> Answer | Refused | Frozen: ...
     def answer(self, action_id: UUID) -> Answer: ...
+    def groups(self, action_ids: Iterable[UUID]) -> Mapping[UUID, Group]: ...
     def questions(self, action_id: UUID) -> list[Question]: ...
     def deliver(self, held: Held, action_id: UUID) -> None: ...
     def frozen(self, held: Held, tool: str) -> Frozen | None: ...
@@ -166,6 +176,18 @@ def current() -> Gate:
     if _gate is None:
         raise NoGate
     return _gate
+
+
+def group_of(action_id: object) -> Group | None:
+    """Who alone decides on an action; None where all who may decide do, or it is no action."""
+    pk = as_uuid(str(action_id))
+    return current().groups([pk]).get(pk) if pk else None
+
+
+def groups_of(action_ids: Iterable[object]) -> Mapping[str, Group]:
+    """The same of many, by their ids as text."""
+    wanted = [pk for each in action_ids if (pk := as_uuid(str(each)))]
+    return {str(pk): group for pk, group in current().groups(wanted).items()} if wanted else {}
 
 
 class NoGate(RuntimeError):

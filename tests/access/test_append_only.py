@@ -19,15 +19,15 @@ from django.test import Client
 
 from access import append_only
 from access.models import AuditEntry
-from approvals import decisions
-from approvals.models import Decision, StandingUse
+from approvals import decisions, groups
+from approvals.models import Decision, GroupVersion, StandingUse
 from runs.models import Event
 from tests import factories, postgres
 from tests.approvals.mailing import propose_mail
 from tests.approvals.test_standing_grants import stands
 
 ROOT = Path(__file__).resolve().parents[2]
-PROTECTED = (AuditEntry, Event, Decision, StandingUse)
+PROTECTED = (AuditEntry, Event, Decision, StandingUse, GroupVersion)
 on_both = pytest.mark.parametrize("model", PROTECTED, ids=lambda model: model.__name__)
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,6 +42,8 @@ def written(cast) -> None:
     grant = stands(cast)
     for number, action in enumerate((proposed.action, other.action), 1):
         StandingUse.objects.create(grant=grant, action=action, digest=action.digest, policy=action.policy, number=number, seq=number)
+    for name in ("Finance", "Ledger"):
+        groups.make(cast.workspace.pk, name=name, members=[], by=None)
     run = factories.make_run(cast)
     factories.note(run, sender="agent:1")
     factories.end(run)
@@ -76,6 +78,7 @@ FIELD = {
     Event: ("type", "note.forged"),
     Decision: ("verdict", "approved"),
     StandingUse: ("digest", "forged"),
+    GroupVersion: ("name", "Forged"),
 }
 
 
@@ -170,7 +173,7 @@ def test_a_new_row_replaces_none_whatever_they_have_in_common(written, model):
     """SQLite deletes the row that is there on a clash in any unique index, or in the hidden rowid: not only on the primary key."""
     table = model._meta.db_table
     clashes = [["rowid"], *unique_indexes(table)]
-    assert len(clashes) == {AuditEntry: 2, Event: 4, Decision: 3, StandingUse: 4}[model]
+    assert len(clashes) == {AuditEntry: 2, Event: 4, Decision: 3, StandingUse: 4, GroupVersion: 3}[model]
     for shared in clashes:
         columns, values = copied(table, shared)
         for verb in ("INSERT OR REPLACE", "REPLACE"):

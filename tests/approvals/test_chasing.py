@@ -109,6 +109,19 @@ def test_escalating_races_deciding_and_neither_is_lost(cast, proposed, time_):
         assert kinds.index("action.escalated") < kinds.index("action.decided")
 
 
+def test_what_was_claimed_since_it_was_looked_for_is_not_sent_on(cast, proposed, time_, monkeypatch):
+    chasing.add_step(cast.workspace.pk, after=timedelta(hours=1), to=cast.sam.pk, by=person(cast.ada.pk))
+    time_.on(hours=2)
+    locked = decisions.locked
+
+    def claimed_first(pk):
+        decisions.claim(proposed.again(), by=person(cast.riley.pk))
+        return locked(pk)
+
+    monkeypatch.setattr(decisions, "locked", claimed_first)
+    assert chasing.escalate_due() == 0 and "action.escalated" not in types(proposed)
+
+
 def test_it_never_goes_to_somebody_who_may_not_decide(cast, proposed, time_):
     ada = person(cast.ada.pk)
     for user in (cast.priya, cast.olga):

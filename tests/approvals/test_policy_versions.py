@@ -1,7 +1,7 @@
 """A policy is kept in versions: each save is a new one, and each action keeps the one it was judged by."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -13,10 +13,11 @@ from access import append_only
 from access.ids import uuid7
 from access.models import AuditEntry
 from access.rules import person
-from approvals import asked_for, decisions, demo, policy
+from approvals import asked_for, decisions, demo, history, policy
 from approvals.gate import taint_of
 from approvals.models import AskedFor, Grant, Policy, PolicySet, ProposedAction
 from approvals.policy import PolicyChanged, WhyNeeded
+from config import clock
 from runs import starting
 from runs.engine import executor
 from runs.engine.tools import TOOLS, Call, tool
@@ -154,7 +155,7 @@ def test_the_migration_carries_the_rules_over_and_can_be_taken_back(cast):
             times = {"expires_after": timedelta(hours=1), "grant_lasts": timedelta(hours=1)}
             given = {"workspace_id": cast.workspace.pk, "name": tool, "tool": tool, "version": version, "outcome": outcome}
             old.objects.create(id=uuid7(), **given, **times)
-        _migrated("0006_policy_sets")
+        _migrated(None)
         rules = {each.tool: each for each in policy.rules(cast.workspace.pk)}
         assert {tool: each.outcome for tool, each in rules.items()} == {"send_mail": "reviewers", "note_it": "automatic"}
         assert Policy.objects.filter(tool="send_mail", policy_set=None).get().key == rules["send_mail"].key
@@ -180,3 +181,17 @@ def test_setting_the_demo_up_again_puts_back_no_rule_that_was_taken_out(cast):
     save(cast)
     demo.policies(cast.workspace)
     assert policy.rules(cast.workspace.pk) == []
+
+
+def test_a_day_of_a_rule_begins_at_midnight_where_it_says(cast, monkeypatch):
+    noon = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+    began = {"UTC": datetime(2026, 11, 30, tzinfo=UTC), "Pacific/Kiritimati": datetime(2026, 11, 30, 10, 0, tzinfo=UTC)}
+    for zone, midnight in began.items():
+        assert history.midnight(noon, zone) == midnight
+    assert history.midnight(noon, "Nowhere/At_All") == began["UTC"]
+    save(cast, rule(cast, "automatic", a_day=1, day_zone="Pacific/Kiritimati"))
+    monkeypatch.setattr(clock, "now", lambda: noon - timedelta(hours=3))
+    assert changing(cast).state == "succeeded"
+    monkeypatch.setattr(clock, "now", lambda: noon)
+    assert changing(cast, record="ACC-2").state == "succeeded", "a new day has begun there"
+    assert changing(cast, record="ACC-3").state == "waiting"

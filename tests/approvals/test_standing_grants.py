@@ -14,6 +14,7 @@ from approvals import decisions, editing, exact, freezes, policy, presenting, st
 from approvals.findings import Warning
 from approvals.models import Decision, Grant, ProposedAction, StandingGrant, StandingUse
 from approvals.standing_grants import AlreadyRevoked, BackTestFirst, StandingRefused
+from artifacts import vault
 from config import clock
 from runs.models import Event, Run
 from tests.approvals.mailing import propose_change, propose_mail, sent, text
@@ -206,3 +207,16 @@ def test_riley_makes_one_from_an_action_on_the_page_and_it_is_seen_and_revoked(c
     assert riley.post(made["Location"] + "/revocation").status_code == 302
     assert "Revoked by Riley" in text(riley.get(made["Location"]))
     assert policy.rules(cast.workspace.pk)
+
+
+def test_what_it_compares_arguments_with_lies_in_the_vault_and_once_erased_it_covers_nothing(cast, client):
+    reviewed(cast)
+    grant = stands(cast, GDYNIA, {"what": "effect", "test": "is", "value": "write"})
+    grant.refresh_from_db()
+    assert "Gdynia" not in str(StandingGrant.objects.values().get(pk=grant.pk)) and grant.conditions[1]["value"] == "write"
+    client.force_login(cast.riley)
+    assert "some value at $.fields.city is Gdynia" in text(client.get(f"/standing-grants/{grant.pk}"))
+    assert changing(cast).state == "succeeded"
+    vault.erase(grant.kept, by=cast.ada)
+    assert changing(cast, record="ACC-2").state == "waiting"
+    assert "some value at $.fields.city is" in text(client.get(f"/standing-grants/{grant.pk}"))

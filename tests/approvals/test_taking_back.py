@@ -12,7 +12,7 @@ from config import clock
 from runs.engine import executor, sweep
 from runs.engine.workflow import Channel, Patience, workflow
 from runs.models import Event, Run
-from tests.approvals.mailing import MAIL, propose_mail, send_mail, sent
+from tests.approvals.mailing import MAIL, propose_change, propose_mail, send_mail, sent
 from tests.cast import Cast
 from tests.factories import agent_actor
 from tests.runs.test_engine import start
@@ -155,3 +155,16 @@ def test_a_workflow_withdraws_what_nobody_decided_while_it_was_wanted(cast, prop
     action.refresh_from_db()
     assert (action.state, taking_back.reason_of(action)) == ("withdrawn", "The customer has called meanwhile.")
     assert sent == []
+
+
+def test_what_a_rule_allows_can_be_recalled_for_as_long_as_it_says(cast, monkeypatch):
+    sent.clear()
+    delay = {"recall_delay": timedelta(seconds=30)}
+    policy.set_rule(cast.workspace.pk, "change_record", name="Notes", outcome="automatic", by=None, **delay)
+    first, second = propose_change(cast, record="ACC-1"), propose_change(cast, record="ACC-2")
+    assert first.again().state == "approved" and sent == [], "both wait for the end of that time"
+    assert not recall(cast, first, cast.sam).again
+    later(monkeypatch, seconds=31)
+    sweep.sweep()
+    assert (first.walk(), second.walk()) == ("succeeded", "succeeded")
+    assert [each["record"] for each in sent] == ["ACC-2"]

@@ -129,7 +129,7 @@ def test_the_page_of_a_run_takes_a_fixed_number_of_queries(
 ) -> None:
     run = play(cast, log())
     client = sign_in(cast.riley)
-    with django_assert_max_num_queries(13):  # one of them for what is frozen
+    with django_assert_max_num_queries(14):  # one of them for what is frozen, and one for the group that decides
         page(client, reverse("runs:run", args=(run.pk,)))
 
 
@@ -431,7 +431,7 @@ def test_the_list_takes_a_fixed_number_of_queries(cast: Cast, sign_in: SignIn, d
     for number in range(30):
         play(cast, [lines.proposed, lines.finished, lines.drafted][number % 3](), ref=f"RN-{number:04d}")
     client = sign_in(cast.riley)
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(21):
         page(client, "/runs")
 
 
@@ -480,7 +480,7 @@ def test_pushes_to_many_viewers_share_one_reading_of_the_log(cast: Cast, django_
     run = play(cast, lines.proposed())
     first, _ = presenting.push(run.pk, rules.person(cast.riley.pk), after=0)
     actor = rules.person(cast.riley.pk)
-    with django_assert_max_num_queries(4):  # the run, names, who decides, who steers
+    with django_assert_max_num_queries(5):  # the run, names, who decides and of which group, who steers
         again, _ = presenting.push(run.pk, actor, after=0)
     assert re.sub(r'data-p="\d+"', "", first) == re.sub(r'data-p="\d+"', "", again)
 

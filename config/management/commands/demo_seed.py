@@ -36,6 +36,7 @@ class Command(BaseCommand):
         for name in AGENTS:
             Agent.objects.get_or_create(workspace=workspace, name=name, defaults={"owner": owner})
         approvals_demo.policies(workspace)
+        approvals_demo.finance(workspace)
 
 
 def _role(workspace: Workspace, name: str) -> Role:

@@ -1,0 +1,29 @@
+"""Who is asked while runs wait for a decision: all who may decide, or those of a group alone. Which, the gate knows."""
+
+from uuid import UUID
+
+from access import rules
+from access.models import User
+from access.rules import Actor
+from runs.engine import gates
+from runs.models import Run
+
+
+def people(asking: list[Run]) -> dict[UUID, list[User]]:
+    """By run, of runs that wait for a decision: who may make it. Their own people are among them, and never do."""
+    able = {workspace: rules.holders(workspace, "approvals.decide") for workspace in {run.workspace_id for run in asking}}
+    groups = gates.groups_of(_action(run) for run in asking)
+    inside = {run.pk: groups.get(_action(run)) for run in asking}
+    return {
+        run.pk: [user for user in able[run.workspace_id] if (group := inside[run.pk]) is None or user.pk in group.people] for run in asking
+    }
+
+
+def of_others(waiting: list[Run], actor: Actor) -> set[UUID]:
+    """Those of the runs that wait for a group which this person is not in."""
+    groups = gates.groups_of(_action(run) for run in waiting if run.waiting.get("on") == "decision")
+    return {run.pk for run in waiting if (group := groups.get(_action(run))) is not None and actor.user_id not in group.people}
+
+
+def _action(run: Run) -> str:
+    return str(run.waiting.get("action", ""))

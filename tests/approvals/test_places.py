@@ -1,0 +1,49 @@
+"""Somebody who is in several workspaces chooses on which of them a page acts; nobody chooses one that they are not in."""
+
+import pytest
+from django.test import Client
+
+from access.models import Membership
+from approvals.models import Freeze, PolicySet, ReviewerGroup
+from approvals.notifications import chasing
+from tests.approvals.mailing import text
+from tests.approvals.test_policy_versions import rule, save
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
+PAGES = ("/policies", "/policies/rule", "/groups", "/groups/new", "/freezes", "/notifications/nobody-answers")
+
+
+@pytest.fixture
+def both(cast) -> Client:
+    """Ada, who is an admin elsewhere as well."""
+    Membership.objects.create(workspace=cast.elsewhere, user=cast.ada, role=cast.elsewhere.roles.get())
+    browser = Client()
+    browser.force_login(cast.ada)
+    return browser
+
+
+def test_each_page_acts_on_the_workspace_that_its_address_names(cast, both):
+    save(cast, rule(cast, "reviewers", "send_mail"))
+    assert "Version 1 is in force" in text(both.get("/policies"))
+    there = both.get("/policies?workspace=elsewhere")
+    assert "There is no rule yet" in text(there) and 'href="/policies/rule?workspace=elsewhere"' in there.content.decode()
+    assert "Fernhill" in text(there) and 'aria-current="true">Elsewhere</a>' in there.content.decode()
+    made = both.post("/groups/new?workspace=elsewhere", {"name": "Finance", "member": [str(cast.olga.pk)], "why": "They know the books."})
+    assert made.status_code == 302 and ReviewerGroup.objects.get().workspace == cast.elsewhere
+    assert "?workspace=elsewhere" in both.get(made["Location"]).content.decode()
+    frozen = both.post("/freezes?workspace=elsewhere", {"target": "workspace", "reason": "Look first.", "lasts": "60"})
+    assert frozen["Location"] == "/freezes?workspace=elsewhere" and Freeze.objects.get().workspace == cast.elsewhere
+    chain = both.post("/notifications/nobody-answers?workspace=elsewhere", {"do": "step", "minutes": "30", "to": str(cast.olga.pk)})
+    assert chain["Location"].endswith("?workspace=elsewhere")
+    assert [step.to for step in chasing.steps(cast.elsewhere.pk)] == [cast.olga] and chasing.steps(cast.workspace.pk) == []
+    assert both.get("/api/v1/policies?workspace=elsewhere").json()["version"] == 0 and PolicySet.objects.count() == 1
+
+
+def test_nobody_chooses_a_workspace_in_which_they_may_not_and_who_is_in_one_never_meets_the_choice(cast, both, client):
+    for address in PAGES:
+        assert both.get(f"{address}?workspace=nowhere").status_code == 404, address
+        assert both.get(f"{address}?workspace=elsewhere").status_code == 200, address
+    client.force_login(cast.morgan)
+    assert client.get("/policies?workspace=elsewhere").status_code == 200
+    page = client.get("/policies")
+    assert "Fernhill" not in text(page) and "?workspace" not in page.content.decode()
