@@ -174,6 +174,16 @@ def withdraw_open(run: Held, *, reason: Literal["agent", "cancelled", "ended"]) 
     return len(withdrawn)
 
 
+def withdraw_waiting(run: Held, *, by: Actor, note: Payload | None) -> int:
+    """Withdraw every action of a run that nobody has decided on, because it plans anew. In the caller's transaction."""
+    waiting = list(ProposedAction.objects.filter(run_id=run.row.pk, state="waiting").order_by("proposed_at"))
+    for action in waiting:
+        texts = {"reason": note} if note else {}
+        seq = run.append(ActionWithdrawn(action=action.pk, reason="revised"), actor=by, texts=texts)
+        close(action, "withdrawn", seq, before=("waiting",), why=note)
+    return len(waiting)
+
+
 def locked(pk: UUID) -> ProposedAction:
     """The action as it is now, with its row lock. Its run is held by the caller."""
     related = ("policy__group", "run", "run__agent", "superseded_by")
@@ -206,6 +216,8 @@ def wake(run: Held, action: ProposedAction, reason: Literal["decision", "answer"
     """Let a run that waits for this action be taken up by a worker."""
     if run.row.state == State.WAITING and run.row.workflow and _is_waited_for(run, action):
         run.move(State.QUEUED, RunQueued(reason=reason))
+    elif run.row.state == State.COMPENSATING:
+        run.change(wake_at=clock.now())  # an undo may have waited for it
 
 
 def _is_waited_for(run: Held, action: ProposedAction) -> bool:

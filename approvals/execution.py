@@ -4,6 +4,8 @@ A redeemed grant never returns to the pool: its outcome is executed, failed, or 
 """
 
 import hashlib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -23,7 +25,7 @@ from artifacts import vault
 from artifacts.models import Payload
 from config import clock
 from runs import log
-from runs.engine import gates, lease
+from runs.engine import gates, lease, ledger
 from runs.engine.gates import NotGranted, Redemption, Spent
 from runs.engine.tools import TOOLS, File
 from runs.lifecycle import State
@@ -35,7 +37,6 @@ from runs.vocabulary import (
     ActionResolved,
     ActionUnknown,
     ActionVerified,
-    EffectDone,
     RunQueued,
 )
 
@@ -189,8 +190,10 @@ def in_flight(run_id: UUID) -> list[UUID]:
     return list(grants.values_list("action_id", flat=True))
 
 
-def effects_done(run_id: UUID) -> int:
-    return Grant.objects.filter(action__run_id=run_id, outcome="executed").exclude(action__effect="read").count()
+def open_outcomes(run_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """How many actions of each of these runs were redeemed and have no known outcome. One query."""
+    grants = Grant.objects.filter(action__run_id__in=run_ids, redeemed_at__isnull=False, outcome__in=OPEN_OUTCOMES)
+    return dict(Counter(grants.values_list("action__run_id", flat=True)))
 
 
 def _not_loaded(action: ProposedAction, fresh: bool) -> str:
@@ -300,9 +303,11 @@ def _it_happened(run: Held, action: ProposedAction, grant: Grant, reference: str
     """Done, as a person says: never again, and in the ledger of what was done outside."""
     receipt = vault.keep(run.row.workspace_id, orjson.dumps({"reference": reference}), label="internal", media_type="application/json")
     Grant.objects.filter(pk=grant.pk, outcome="unknown").update(outcome="executed", executed_at=clock.now(), receipt=receipt)
-    can_undo = action.tool in TOOLS and TOOLS[action.tool].compensate is not None
-    done = EffectDone(tool=action.tool, key=str(grant.pk), can_undo=can_undo, action=action.pk)
-    run.append(done, actor=log.ENGINE, texts={"subject": action.subject}, caused_by=seq)
+    can_undo = action.tool in TOOLS and TOOLS[action.tool].can_undo
+    texts = {"subject": action.subject}
+    ledger.tell(
+        run, tool=action.tool, key=str(grant.pk), can_undo=can_undo, action=action.pk, step=action.step or None, texts=texts, caused_by=seq
+    )
 
 
 def _go_on(run: Held, reason: Literal["answer", "outcome"]) -> None:
@@ -315,3 +320,5 @@ def _go_on(run: Held, reason: Literal["answer", "outcome"]) -> None:
             lease.fence_out(run.row.pk)  # a worker that is looking it up just now writes nothing any more
         if reason == "answer" or not signals.finish_cancelling(run):
             run.change(wake_at=clock.now())
+    elif run.row.state == State.COMPENSATING:
+        run.change(wake_at=clock.now())

@@ -1,6 +1,7 @@
 """Approvals as the engine's gate: every write and send of a workflow comes through here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -121,6 +122,14 @@ class ApprovalGate:
             taking_back.withdraw_held(held, action, by=by, reason=reason)
         return self.answer(action.pk)
 
+    def withdrawn(self, run_id: UUID) -> int:
+        """How many of a run's actions were withdrawn because it was cancelled."""
+        return ProposedAction.objects.filter(run_id=run_id, state="withdrawn", closed_why=None).count()
+
+    def withdraw_waiting(self, held: Held, *, by: Actor, note: Payload | None) -> int:
+        """Withdraw what nobody has decided on yet: its run plans anew. Gives how many."""
+        return decisions.withdraw_waiting(held, by=by, note=note)
+
     def redeem(self, held: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | gates.Spent | gates.NotGranted | gates.Frozen:
         return execution.redeem(held, action_id, token=token, worker=worker)
 
@@ -136,11 +145,11 @@ class ApprovalGate:
     def in_flight(self, run_id: UUID) -> list[UUID]:
         return execution.in_flight(run_id)
 
+    def open_outcomes(self, run_ids: Sequence[UUID]) -> Mapping[UUID, int]:
+        return execution.open_outcomes(run_ids)
+
     def withdraw_open(self, held: Held, *, reason: Any) -> int:
         return decisions.withdraw_open(held, reason=reason)
-
-    def effects_done(self, run_id: UUID) -> int:
-        return execution.effects_done(run_id)
 
 
 def register() -> None:
@@ -167,7 +176,10 @@ def proposed(action_id: UUID) -> Proposal:
 
 
 def taint_of(run: Run, tool: Tool) -> Taint:
-    """What the run has read so far, from its log, and this tool would read, and whether it sends. An agent outside reads unseen: both."""
+    """What the run has read so far, from its log, and this tool would read, and whether it sends. An agent outside reads unseen: both.
+
+    What one run of a family has read, each of them has: a child is given words of its parent, and a parent those of its child.
+    """
     if not run.workflow:
         return Taint(True, True, tool.sends_out)
     used = [tool, *(TOOLS[name] for name in tools_used(run) if name in TOOLS)]  # itself too: it may read and send in one call
@@ -175,9 +187,22 @@ def taint_of(run: Run, tool: Tool) -> Taint:
 
 
 def tools_used(run: Run) -> set[str]:
-    """The names of the tools that this run has started."""
-    bodies = Event.objects.filter(run_month=run.month, run_id=run.pk, type="tool.started").values_list("body", flat=True)
-    return {orjson.loads(body)["data"]["tool"] for body in bodies}
+    """The names of the tools that this run, or another of its family, has started."""
+    months = family(run)
+    started = Event.objects.filter(run_month__in=set(months.values()), run_id__in=list(months), type="tool.started")
+    return {orjson.loads(body)["data"]["tool"] for body in started.values_list("body", flat=True)}
+
+
+def family(run: Run) -> dict[UUID, date]:
+    """A run with all whose child it is, and all of their children: each with its month."""
+    root = run
+    while root.parent is not None:
+        root = root.parent
+    found = ahead = {root.pk: root.month}
+    while ahead:
+        ahead = dict(Run.objects.filter(parent_id__in=list(ahead)).values_list("pk", "month"))
+        found = found | ahead
+    return found
 
 
 def put_up(

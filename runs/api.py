@@ -17,10 +17,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from access import characters, rules
 from access.api import afresh, known_for_awhile
 from access.errors import BadInput, Forbidden
-from access.models import Agent
+from access.ids import as_uuid
+from access.models import Agent, User
 from access.rules import Actor
-from runs import endings, evidence, hub, intake, query, reading, signals, starting, stream
+from runs import endings, evidence, hub, intake, query, questions, reading, recovery, signals, starting, stream, updates
 from runs.endings import Report
+from runs.engine import compensation, gates
 from runs.errors import UnknownEventType
 from runs.intake import MAX_EVENTS, Told
 from runs.log import Text
@@ -55,9 +57,10 @@ class Strict(BaseModel):
 
 
 class Budgets(Strict):
-    tokens: Annotated[int, Field(ge=1)] | None = None
-    cost_micro: Annotated[int, Field(ge=1)] | None = None
-    working_ms: Annotated[int, Field(ge=1)] | None = None
+    tokens: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
+    cost_micro: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
+    working_ms: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
+    steps: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
 
 
 class StartIn(Strict):
@@ -112,6 +115,25 @@ class EndingIn(Strict):
     outcome: Literal["succeeded", "failed"]
     report: ReportIn | None = None
     detail: Note = ""
+
+
+class UpdateIn(Strict):
+    budgets: Budgets
+    note: Note = ""
+
+
+class AnswerIn(Strict):
+    question: Annotated[str, StringConstraints(pattern=r"^[0-9a-f-]{36}$")]
+    text: Annotated[str, StringConstraints(min_length=1, max_length=questions.MAX_ANSWER)]
+
+
+class RecoveryIn(Strict):
+    """What a person chooses for a stuck run. `parked`: the event at which it got stuck; `to`: of hand_over, the id of a person."""
+
+    choice: Literal["retry", "compensate", "hand_over", "give_up"]
+    parked: Annotated[int, Field(ge=1)]
+    note: Note = ""
+    to: Annotated[str, StringConstraints(max_length=40)] | None = None
 
 
 # runs -----------------------------------------------------------------------------------------------------------------------------
@@ -229,6 +251,49 @@ def signal(request: HttpRequest, run_id: str, body: SignalIn, idempotency_key: K
     sent = signals.send(run, kind=body.kind, key=idempotency_key, by=request.actor, note=body.note)
     told = {"id": sent.pk, "kind": sent.kind, "status": sent.status, "reason": sent.reason or None}
     return told | {"created_at": sent.created_at, "settled_at": sent.settled_at, "ending": signals.ending_of(run.pk)}
+
+
+@router.post("/runs/{run_id}/updates", response=Any, summary="Change a run, and get the result")
+def update(request: HttpRequest, run_id: str, body: UpdateIn) -> dict[str, Any]:
+    """For people. `budgets` are the limits from now on; a run that waits for a bigger one goes on if it is big enough."""
+    run = rules.get(request.actor, Run, run_id, "runs.steer")
+    updates.set_budgets(run, body.budgets.model_dump(exclude_none=True), by=request.actor, note=body.note)
+    return _one(request.actor, run.pk)
+
+
+@router.post("/runs/{run_id}/answers", response=Any, summary="Answer what a run asks")
+def answer(request: HttpRequest, run_id: str, body: AnswerIn) -> dict[str, Any]:
+    """Once: who comes second is told that it waits for something else, or nothing. For people."""
+    run = rules.get(request.actor, Run, run_id, "runs.steer")
+    return {"seq": questions.answer(run, UUID(body.question), body.text, by=request.actor)}
+
+
+@router.get("/runs/{run_id}/recovery", response=Any, summary="How a stuck run can go on")
+def recoverable(request: HttpRequest, run_id: str) -> dict[str, Any]:
+    """Where and why it is stuck, and what can be chosen. `parked` is null of a run that is not stuck."""
+    run = rules.get(request.actor, Run, run_id, "runs.recover")
+    return _recovery(run)
+
+
+@router.post("/runs/{run_id}/recovery", response=Any, summary="Choose how a stuck run goes on")
+def recover(request: HttpRequest, run_id: str, body: RecoveryIn) -> dict[str, Any]:
+    """Once for each time it got stuck: who comes later is told what stands. For people alone."""
+    run = rules.get(request.actor, Run, run_id, "runs.recover")
+    to = User.objects.filter(pk=as_uuid(body.to)).first() if body.to else None
+    recovery.choose(run, body.choice, at=body.parked, by=request.actor, note=body.note, to=to)
+    run.refresh_from_db()
+    return _recovery(run)
+
+
+def _recovery(run: Run) -> dict[str, Any]:
+    where = recovery.parking(run)
+    told: dict[str, Any] = {"run": run.pk, "state": run.state, "parked": None, "choices": []}
+    if where is None:
+        return told
+    undoable, in_flight = len(compensation.undoable(run)), len(gates.current().in_flight(run.pk))
+    choices = list(recovery.possible(run, where, undoable, in_flight))
+    stuck = {"seq": where.seq, "reason": where.reason, "step": where.step or None, "at": where.at}
+    return told | {"parked": stuck, "choices": choices, "undoable": undoable, "in_flight": in_flight, "handed_to": run.handed_to_id}
 
 
 @router.post("/runs/{run_id}/ending", response=Any, summary="End a run that an agent outside worked on")

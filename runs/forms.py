@@ -20,6 +20,22 @@ class SignalForm(forms.Form):
     note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
 
 
+class AnswerForm(forms.Form):
+    """An answer to what a run asks."""
+
+    question = forms.UUIDField()
+    text = forms.CharField(max_length=4000, strip=True)
+
+
+class RecoveryForm(forms.Form):
+    """What a person chooses for a stuck run. `at` is the event at which it got stuck."""
+
+    choice = forms.ChoiceField(choices=[(choice, choice) for choice in ("retry", "compensate", "hand_over", "give_up")])
+    at = forms.IntegerField(min_value=1)
+    to = forms.UUIDField(required=False)
+    note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
+
+
 class UploadForm(forms.Form):
     """One message, as a file or as text. `agent` names an agent and the workflow that it runs: “<id>/<workflow>”."""
 
@@ -30,24 +46,32 @@ class UploadForm(forms.Form):
     text = forms.CharField(max_length=1_000_000, required=False, strip=False)
 
 
-class StartForm(forms.Form):
-    """Start a run from an uploaded message. Limits are in euros, minutes and tokens; empty means the usual ones."""
+class LimitsForm(forms.Form):
+    """The limits of a run, in euros, minutes and tokens; empty means none."""
 
-    message = forms.CharField(max_length=2000)
-    owner = forms.UUIDField()
-    note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
     cost = forms.DecimalField(required=False, min_value=0, max_value=10_000, max_digits=9, decimal_places=2)
     minutes = forms.IntegerField(required=False, min_value=1, max_value=60 * 24 * 30)
     tokens = forms.IntegerField(required=False, min_value=1, max_value=10**12)
+    note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
 
-    def budgets(self, usual: Mapping[str, int]) -> dict[str, int]:
+    def limits(self) -> dict[str, int]:
         given: dict[str, Any] = self.cleaned_data
         asked = {
             "cost_micro": int(given["cost"] * 1_000_000) if given["cost"] else None,
             "working_ms": given["minutes"] * 60_000 if given["minutes"] else None,
             "tokens": given["tokens"],
         }
-        return dict(usual) | {name: limit for name, limit in asked.items() if limit}
+        return {name: limit for name, limit in asked.items() if limit}
+
+
+class StartForm(LimitsForm):
+    """Start a run from an uploaded message. Limits that are left empty are the usual ones."""
+
+    message = forms.CharField(max_length=2000)
+    owner = forms.UUIDField()
+
+    def budgets(self, usual: Mapping[str, int]) -> dict[str, int]:
+        return dict(usual) | self.limits()
 
 
 def wanted(query: QueryDict) -> Wanted:

@@ -64,6 +64,7 @@ WAITS = {
     "outcome": "Somebody to say what happened",
     "retry": "The next try",
     "unfreezing": "The end of a freeze",
+    "child": "A run that it started",
 }
 
 

@@ -35,7 +35,8 @@ MAX_BODY = 64 * 1024
 
 # told what was appended before it is committed, last of all, so that whom to tell stands in the same transaction (approvals: the outbox)
 listeners: list[Callable[["Held"], None]] = []
-# asked before a run ends; each raises if something of it is still open (approvals: an effect without a known outcome)
+# asked before a run ends: each raises if something of it is still open (approvals: an effect without a known outcome), or writes what
+# has to stand before the ending (signals: notes that nobody read)
 ending_guards: list[Callable[["Held"], None]] = []
 
 
@@ -209,10 +210,12 @@ def _flush(held: Held, before: int) -> None:
     # the row lock makes this certain; the condition makes a mistake in locking loud
     if Run.objects.filter(pk=held.row.pk, seq=before).update(**held.changed) != 1:
         raise StaleToken("The log moved under this writer.")
+    if held.row.parent_id is not None and "ended_at" in held.changed:  # the sweep wakes who waits for it
+        Run.objects.filter(pk=held.row.parent_id, state=State.WAITING.value, waiting__on="child").update(wake_at=clock.now())
     for listener in listeners if held.pending else ():
         listener(held)
     _after_commit(live.wake, held.row.pk, held.row.workspace_id, held.row.seq)
-    if held.changed.get("state") == State.QUEUED.value and held.row.workflow:
+    if held.changed.get("state") in (State.QUEUED.value, State.COMPENSATING.value) and held.row.workflow:
         _after_commit(live.call_worker, held.row.pk)
 
 

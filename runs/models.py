@@ -32,6 +32,8 @@ class Run(models.Model):
     owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     starter_kind = models.CharField(max_length=10)
     starter_id = models.CharField(max_length=40)
+    parent = models.ForeignKey("self", on_delete=models.PROTECT, related_name="children", null=True)  # whose work it does a part of
+    parent_step = models.CharField(max_length=200, blank=True)  # the parent's step that waits for it
     start_key = models.CharField(max_length=200, null=True)  # the starter's idempotency key
     title = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")
     summary = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)
@@ -44,6 +46,7 @@ class Run(models.Model):
     state = models.CharField(max_length=12, choices=STATES, default=State.QUEUED)
     state_since = models.DateTimeField(default=clock.now)
     waiting = models.JSONField(default=dict)  # waiting: {"on": …, "action": id, "until": time}
+    handed_to = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", null=True)  # parked: who looks after it
     wake_at = models.DateTimeField(null=True)  # a timer: the sweep queues the run then
     seq = models.PositiveBigIntegerField(default=0)
     head_hash = models.BinaryField(default=bytes(32))
@@ -64,6 +67,9 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["workspace", "-created_at"], name="run_newest"),  # the list of runs
             models.Index(fields=["state", "state_since"], name="run_due", condition=Q(state__in=["queued", "running"])),  # the sweep
+            models.Index(
+                fields=["parent"], name="run_open_children", condition=Q(parent__isnull=False, ended_at=None)
+            ),  # the sweep
             models.Index(fields=["wake_at"], name="run_timers", condition=Q(wake_at__isnull=False)),  # the sweep
         ]
 

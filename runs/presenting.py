@@ -18,10 +18,11 @@ from access.ids import as_uuid
 from access.models import User
 from access.rules import Actor
 from access.templatetags.handrail import spell
-from runs import evidence, lifecycle, reading
+from runs import evidence, lifecycle, questions, reading, steering
 from runs.engine import gates
 from runs.evidence import Answer
 from runs.models import Run
+from runs.steering import Choice
 from runs.story.people import amount
 from runs.story.shapes import Action, Effect, Made, Story, Who
 
@@ -126,7 +127,7 @@ class View:
 
     @property
     def steerers_told(self) -> str:
-        return f"{_or(self.steerers)} can cancel it."
+        return f"{_or(self.steerers)} can steer it."
 
     @property
     def state_words(self) -> str:
@@ -167,6 +168,11 @@ class View:
         return self.live and self.can("runs.steer")
 
     @property
+    def steering(self) -> list[Choice]:
+        """The signals that this person may send now."""
+        return steering.choices(self.run) if self.may_steer else []
+
+    @property
     def may_decide(self) -> bool:
         return any(str(person.pk) == self.actor.id for person in self.deciders)
 
@@ -189,6 +195,22 @@ class View:
             word = "Say what happened" if self.may_decide else "Read what was tried"
             return Mine(word, self.waiting.id, self.may_decide, page="approvals:outcome")
         return Mine("Read what it asks for", now.action, primary=False) if now.waits_for == "decision" else None
+
+    @cached_property
+    def asked(self) -> questions.Open | None:
+        """What the run asks, if this person may answer."""
+        return questions.asked(self.run) if self.may_steer else None
+
+    @property
+    def limits(self) -> dict[str, str]:
+        """The limits as the form for them says them: euros, minutes, tokens. Empty where there is none."""
+        budgets = self.run.budgets
+        cost, working, tokens = (budgets.get(name) for name in ("cost_micro", "working_ms", "tokens"))
+        return {
+            "cost": f"{cost / 1_000_000:.2f}" if cost else "",
+            "minutes": str(max(working // 60_000, 1)) if working else "",
+            "tokens": str(tokens or ""),
+        }
 
     @cached_property
     def meters(self) -> list[Meter]:
@@ -216,8 +238,16 @@ class View:
         return evidence.summary(self.checks)
 
     @property
+    def will_be_undone(self) -> list[Effect]:
+        """What cancelling undoes, in that order."""
+        return [effect for effect in reversed(self.story.effects) if self._can_undo(effect)]
+
+    @property
     def will_stay(self) -> list[Effect]:
-        return [effect for effect in self.story.effects if effect.state in ("done", "failed")]
+        return [effect for effect in self.story.effects if effect.state in ("done", "failed") and not self._can_undo(effect)]
+
+    def _can_undo(self, effect: Effect) -> bool:
+        return bool(self.run.workflow) and effect.can_undo and effect.state in ("done", "failed")
 
     @property
     def under_way(self) -> list[Effect]:
@@ -238,6 +268,7 @@ WAITING_WORDS = {
     "outcome": "Waiting for the outcome",
     "retry": "Waiting to try again",
     "unfreezing": "Frozen",
+    "child": "Waiting for its child run",
 }
 METERS = (("tokens", "Tokens"), ("cost_micro", "Cost"), ("working_ms", "Working time"))
 LEDGER_WORDS = {"granted": "approved", "running": "under way", "unknown": "unknown", "failed": "not undone"}

@@ -3,26 +3,39 @@
 Each carries an idempotency key, is checked against the run's state under its lock, recorded, and says what became of it.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from uuid import UUID
 
-from access import audit
+from access import audit, characters
 from access.errors import BadInput
 from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
 from runs import lifecycle, log
-from runs.engine import gates, lease
+from runs.engine import gates, lease, ledger
 from runs.errors import SignalReused
 from runs.lifecycle import State
 from runs.log import ENGINE, Held
 from runs.models import Run, Signal
-from runs.vocabulary import RunCancelled, RunCancelling, RunCancelRequested, SignalApplied, SignalReceived, SignalRefused
+from runs.vocabulary import (
+    RunCancelled,
+    RunCancelling,
+    RunCancelRequested,
+    RunCompensating,
+    RunPaused,
+    RunQueued,
+    SignalApplied,
+    SignalReceived,
+    SignalRefused,
+)
 
 KINDS = ("cancel", "pause", "resume", "revise", "context")
-NOW = ("cancel",)  # the others are understood and answered, but not yet carried out
+WITH_A_NOTE = ("revise", "context")  # what they ask for stands in the note
 MAX_NOTE = 4000
+MAX_UNREAD = 20  # notes that a run has not read yet
+Refusing = Literal["not_yet", "not_in_this_state", "invalid", "not_supported", "too_many", "never_read"]
 
 
 class UnknownSignal(BadInput):
@@ -37,6 +50,8 @@ def send(run: Run, *, kind: str, key: str, by: Actor, note: str = "") -> Signal:
         raise BadInput("A signal needs an idempotency key of at most 200 characters.")
     if len(note) > MAX_NOTE:
         raise BadInput(f"The note has {len(note)} characters; at most {MAX_NOTE} are kept.")
+    if kind in WITH_A_NOTE and not characters.seen_length(note):
+        raise BadInput(f"The signal “{kind}” says what the agent should know. Write that into its note.")
     with log.holding(run.pk) as held:
         first = Signal.objects.filter(run_id=run.pk, actor_id=by.id, key=key).first()
         if first is not None:
@@ -44,12 +59,24 @@ def send(run: Run, *, kind: str, key: str, by: Actor, note: str = "") -> Signal:
         signal = _receive(held, kind, key, by, note)
         if held.row.ended_at is not None:
             _settle(signal, "refused", "had_already_ended")
-        elif kind not in NOW:
-            _refuse(held, signal, "not_yet")
+        elif not held.row.workflow and kind != "cancel":
+            _refuse(held, signal, "not_yet")  # an agent outside reads no signals yet
         else:
-            _cancel(held, signal, by)
+            CARRY_OUT[kind](held, signal, by)
         audit.record(by, "signal_sent", workspace_id=held.row.workspace_id, subject=("run", run.pk), kind=kind, status=signal.status)
+    if kind == "cancel" and signal.status != "refused":
+        cancel_children(run)
     return signal
+
+
+def cancel_children(run: Run) -> None:
+    """Cancel what a cancelled run had started, once each."""
+    cancel = Signal.objects.filter(run=run, kind="cancel").exclude(status="refused").order_by("created_at").first()
+    if cancel is None:
+        return
+    by = Actor(cancel.actor_kind, cancel.actor_id)
+    for child in Run.objects.filter(parent=run, ended_at=None):
+        send(child, kind="cancel", key=f"parent-{cancel.pk}", by=by)
 
 
 def ending_of(run_id: UUID) -> dict[str, Any] | None:
@@ -59,12 +86,30 @@ def ending_of(run_id: UUID) -> dict[str, Any] | None:
 
 
 def finish_cancelling(held: Held) -> bool:
-    """End a run that is being cancelled, once nothing is in flight any more. In the caller's transaction."""
+    """Go on with a run that is being cancelled, once nothing is in flight any more: undo, or end. In the caller's transaction."""
     if gates.current().in_flight(held.row.pk):
         return False
-    signal = Signal.objects.filter(run_id=held.row.pk, kind="cancel", status="delivered").order_by("created_at").first()
-    _end(held, signal, withdrawn=0)
+    if not _undo(held):
+        end_cancelled(held)
     return True
+
+
+def end_cancelled(held: Held) -> bool:
+    """End a run that was cancelled, and say so to everybody who asked for it. False if nobody did. In the caller's transaction."""
+    signal = Signal.objects.filter(run_id=held.row.pk, kind="cancel", status="delivered").order_by("created_at").first()
+    if signal is not None:
+        _end(held, signal)
+    return signal is not None
+
+
+def take(held: Held, kind: str) -> list[str]:
+    """The notes of this kind that the run has not read, oldest first; from now on it has. In the caller's transaction."""
+    unread = Signal.objects.filter(run_id=held.row.pk, kind=kind, status="accepted")
+    taken = list(unread.select_related("note__key").order_by("created_at", "pk"))
+    for signal in taken:
+        _apply(held, signal)
+    opened = [vault.opened(signal.note) for signal in taken if signal.note]
+    return [note.decode() for note in opened if note is not None]  # what was erased meanwhile says nothing
 
 
 def _receive(held: Held, kind: str, key: str, by: Actor, note: str) -> Signal:
@@ -81,34 +126,109 @@ def _same(first: Signal, kind: str) -> Signal:
     return first
 
 
+def _pause(held: Held, signal: Signal, by: Actor) -> None:
+    """Hold it at once: nothing new begins. What is under way outside finishes, and its result is kept. An approval's clock goes on."""
+    if held.row.state == State.PAUSED:
+        _apply(held, signal)
+    elif held.row.state in (State.QUEUED, State.RUNNING, State.WAITING):
+        held.move(State.PAUSED, RunPaused(signal=signal.pk), actor=by)
+        _apply(held, signal)
+    else:
+        _refuse(held, signal, "not_in_this_state")
+
+
+def _resume(held: Held, signal: Signal, by: Actor) -> None:
+    """Let a paused run go on from its last completed step."""
+    if held.row.state != State.PAUSED:
+        _refuse(held, signal, "not_in_this_state")
+        return
+    _apply(held, signal)
+    held.move(State.QUEUED, RunQueued(reason="signal"))
+
+
+def _add_context(held: Held, signal: Signal, by: Actor) -> None:
+    """Something the agent should know. It stays accepted until the workflow reads it, at its next checkpoint."""
+    if why := _can_not_read(held, "context"):
+        _refuse(held, signal, why)
+
+
+def _revise(held: Held, signal: Signal, by: Actor) -> None:
+    """The plan must change. What waits for approval is withdrawn, and the workflow plans anew with the note."""
+    if why := _can_not_read(held, "revise"):
+        _refuse(held, signal, why)
+        return
+    gates.current().withdraw_waiting(held, by=by, note=signal.note)
+    if held.row.state == State.WAITING and held.row.waiting.get("on") == "decision":
+        held.move(State.QUEUED, RunQueued(reason="signal"))
+
+
+def _can_not_read(held: Held, kind: str) -> Refusing | None:
+    """Why the run will not read such a note; None if it will."""
+    from runs.engine import workflow  # whose channel takes the notes from here
+
+    if held.row.state in (State.PARKED, State.STALLED, State.CANCELLING, State.COMPENSATING):
+        return "not_in_this_state"
+    if kind not in workflow.reads(held.row.workflow):
+        return "not_supported"
+    unread = Signal.objects.filter(run_id=held.row.pk, kind__in=WITH_A_NOTE, status="accepted").count()
+    return "too_many" if unread > MAX_UNREAD else None
+
+
+def refuse_unread(held: Held) -> None:
+    """The run ends: say of each note that it was never read. In the caller's transaction, before the ending."""
+    for signal in Signal.objects.filter(run_id=held.row.pk, kind__in=WITH_A_NOTE, status="accepted").order_by("created_at"):
+        _refuse(held, signal, "never_read")
+
+
 def _cancel(held: Held, signal: Signal, by: Actor) -> None:
-    """Stop for good. What was not redeemed is withdrawn and the worker fenced out; what is in flight must have an outcome first."""
-    if held.row.state == State.CANCELLING:
+    """Stop for good: nothing new is sent. What is in flight must have an outcome first, and what can be undone is undone."""
+    again = Signal.objects.filter(run_id=held.row.pk, kind="cancel", status="delivered").exists()
+    if again and held.row.state in (State.CANCELLING, State.COMPENSATING):
         _settle(signal, "delivered", "already_cancelling")
         return
     texts = {"reason": signal.note} if signal.note else {}
     held.append(RunCancelRequested(signal=signal.pk), actor=by, texts=texts)
-    withdrawn = gates.current().withdraw_open(held, reason="cancelled")
+    if held.row.state == State.COMPENSATING:
+        _settle(signal, "delivered", "undoing")
+        return
+    gates.current().withdraw_open(held, reason="cancelled")
     in_flight = gates.current().in_flight(held.row.pk)
     if in_flight:
         held.move(State.CANCELLING, RunCancelling(in_flight=len(in_flight)))
         _settle(signal, "delivered", "in_flight")
         return
     lease.fence_out(held.row.pk)
-    _end(held, signal, withdrawn=withdrawn)
+    if _undo(held):
+        _settle(signal, "delivered", "undoing")
+    else:
+        _end(held, signal)
 
 
-def _end(held: Held, signal: Signal, *, withdrawn: int) -> None:
+def _undo(held: Held) -> bool:
+    """Have what was done outside undone. False if nothing of it can be."""
+    can_undo = sum(effect.can_undo and not effect.undone for effect in ledger.effects(held.row)) if held.row.workflow else 0
+    if can_undo:
+        held.move(State.COMPENSATING, RunCompensating(effects=can_undo))
+    return can_undo > 0
+
+
+def _end(held: Held, signal: Signal) -> None:
     Signal.objects.filter(run_id=held.row.pk, kind="cancel", status="delivered").exclude(pk=signal.pk).update(
         status="applied", settled_at=clock.now()
     )
-    held.append(SignalApplied(signal=signal.pk, kind="cancel"), actor=ENGINE)
+    _apply(held, signal)
+    effects = ledger.effects(held.row)
+    undone = sum(effect.undone for effect in effects)
+    withdrawn = gates.current().withdrawn(held.row.pk)
+    held.move(State.CANCELLED, RunCancelled(signal=signal.pk, done=len(effects) - undone, undone=undone, withdrawn=withdrawn))
+
+
+def _apply(held: Held, signal: Signal) -> None:
+    held.append(SignalApplied(signal=signal.pk, kind=signal.kind), actor=ENGINE)
     _settle(signal, "applied", "")
-    done = gates.current().effects_done(held.row.pk)
-    held.move(State.CANCELLED, RunCancelled(signal=signal.pk, done=done, withdrawn=withdrawn))
 
 
-def _refuse(held: Held, signal: Signal, reason: Literal["not_yet", "not_in_this_state", "invalid"]) -> None:
+def _refuse(held: Held, signal: Signal, reason: Refusing) -> None:
     held.append(SignalRefused(signal=signal.pk, kind=signal.kind, reason=reason), actor=ENGINE)
     _settle(signal, "refused", reason)
 
@@ -118,4 +238,11 @@ def _settle(signal: Signal, status: str, reason: str) -> None:
     signal.save(update_fields=["status", "reason", "settled_at"])
 
 
-__all__ = ["KINDS", "UnknownSignal", "ending_of", "finish_cancelling", "send"]
+CARRY_OUT: Mapping[str, Callable[[Held, Signal, Actor], None]] = {
+    "cancel": _cancel,
+    "pause": _pause,
+    "resume": _resume,
+    "context": _add_context,
+    "revise": _revise,
+}
+__all__ = ["KINDS", "UnknownSignal", "end_cancelled", "ending_of", "finish_cancelling", "refuse_unread", "send", "take"]

@@ -97,6 +97,8 @@ def start(
     budgets: Mapping[str, int] | None = None,
     note: str = "",
     key: str | None = None,
+    parent: Run | None = None,
+    parent_step: str = "",
 ) -> Run:
     """A new run, queued for a worker; or running at once if an agent outside works on it (`workflow` is None).
 
@@ -122,6 +124,8 @@ def start(
                     budgets=dict(budgets or DEFAULT_BUDGETS),
                     note=note,
                     key=key,
+                    parent=parent,
+                    parent_step=parent_step,
                 )
         except IntegrityError as error:
             if key is not None and (earlier := _earlier(agent, key, workflow, given)):
@@ -145,6 +149,8 @@ def _create(
     budgets: dict[str, int],
     note: str,
     key: str | None,
+    parent: Run | None,
+    parent_step: str,
 ) -> Run:
     workspace_id = agent.workspace_id
     titled = vault.keep(workspace_id, title, label="internal")
@@ -161,6 +167,8 @@ def _create(
             starter_kind=by.kind,
             starter_id=by.id,
             start_key=key,
+            parent=parent,
+            parent_step=parent_step,
             title=titled,
             input=asked,
             scope=scope,
@@ -176,6 +184,7 @@ def _create(
         owner=owner.pk,
         workflow=known.name if known else None,
         workflow_version=run.workflow_version,
+        parent=parent.pk if parent else None,
     )
     texts: dict[str, Any] = {"title": titled, "input": asked, "scope": Text(orjson.dumps(scope), SCOPE_LABEL, "application/json")}
     held.append(data, actor=by, texts=texts | ({"note": Text(note)} if note else {}))

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from runs import start_views, views
+from runs import recovery_views, start_views, views
 
 app_name = "runs"
 urlpatterns = [
@@ -11,6 +11,11 @@ urlpatterns = [
     path("runs/<uuid:run_id>/events", views.events, name="events"),
     path("runs/<uuid:run_id>/events/<int:seq>", views.event, name="event"),
     path("runs/<uuid:run_id>/signals", views.send_signal, name="signals"),
+    path("runs/<uuid:run_id>/answers", views.answer, name="answers"),
+    path("runs/<uuid:run_id>/limits", views.set_limits, name="limits"),
     path("runs/<uuid:run_id>/artifacts/<uuid:artifact_id>", views.around, name="around"),
+    path("runs/<uuid:run_id>/recovery", recovery_views.choose, name="choose"),
+    path("recovery", recovery_views.board, name="recovery"),
+    path("recovery/requeue", recovery_views.requeue, name="requeue"),
     path("r/<str:ref>", views.by_ref, name="by_ref"),
 ]

@@ -13,20 +13,12 @@ from access.errors import BadInput, NotFound, NotSignedIn
 from access.ids import NotAReference, parse_reference
 from access.rules import Actor
 from artifacts.rendition import plain
-from runs import forms, listing, presenting, provenance, rawlog, signals
-from runs.models import Run, Signal
+from runs import forms, listing, presenting, provenance, questions, rawlog, signals, steering, updates
+from runs.models import Run
 from runs.tiles import tiles
 
-SETTLED = {
-    "applied": (messages.SUCCESS, "Cancelled. Nothing more is done or sent."),
-    "delivered": (messages.WARNING, "Cancelling. Something is under way; the run ends once its outcome is known."),
-    "accepted": (messages.INFO, "Recorded. The run takes it up in a moment."),
-}
-REFUSED = {
-    "not_yet": "Handrail can’t do that yet. Nothing was changed.",
-    "not_in_this_state": "The run is in no state for that. Nothing was changed.",
-    "had_already_ended": "The run had already ended. Nothing was changed.",
-}
+
+NOBODYS = UUID(int=0)  # a question that no run asks
 
 
 @require_safe
@@ -73,14 +65,41 @@ def send_signal(request: HttpRequest, run_id: UUID) -> HttpResponse:
     form = forms.SignalForm(request.POST)
     if not form.is_valid():
         raise BadInput("This is not a signal that the page sends. Nothing was changed.")
-    sent = signals.send(found, by=request.actor, **form.cleaned_data)
-    _tell(request, sent)
+    asked = form.cleaned_data
+    key = steering.key(asked["key"], asked["kind"], asked["note"])
+    sent = signals.send(found, kind=asked["kind"], key=key, by=request.actor, note=asked["note"])
+    taken, words = steering.told(sent)
+    messages.add_message(request, messages.SUCCESS if taken else messages.ERROR, words)
     return redirect("runs:run", found.pk)
 
 
-def _tell(request: HttpRequest, sent: Signal) -> None:
-    level, words = SETTLED.get(sent.status, (messages.ERROR, REFUSED.get(sent.reason, "Refused. Nothing was changed.")))
-    messages.add_message(request, level, words)
+@require_POST
+def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    found = _run(request, run_id, "runs.steer")
+    form = forms.AnswerForm(request.POST)
+    form.is_valid()  # what is wrong with it is empty, and refused as such
+    question, text = form.cleaned_data.get("question") or NOBODYS, form.cleaned_data.get("text", "")
+    try:
+        questions.answer(found, question, text, by=request.actor)
+    except (BadInput, questions.NotAsked) as refusal:
+        messages.error(request, str(refusal.detail or refusal.title))
+    else:
+        messages.success(request, "Answered. The run goes on with it.")
+    return redirect("runs:run", found.pk)
+
+
+@require_POST
+def set_limits(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    found = _run(request, run_id, "runs.steer")
+    form = forms.LimitsForm(request.POST)
+    if form.is_valid():
+        before = found.budgets.get("steps")  # the page has no field for it
+        limits = form.limits() | ({"steps": before} if before else {})
+        updates.set_budgets(found, limits, by=request.actor, note=form.cleaned_data["note"])
+        messages.success(request, "The limits are set. A run that waits for them goes on if they are enough.")
+    else:
+        messages.error(request, "These are no limits that a run can have. Nothing was changed.")
+    return redirect("runs:run", found.pk)
 
 
 @require_safe

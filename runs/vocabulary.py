@@ -41,6 +41,7 @@ ROUTES: Mapping[str, str] = {
     "effect": "POST /api/v1/actions/{id}/outcome",
     "budget": "nobody: budgets are counted by Handrail",
     "deadletter": "nobody: dead letters are kept by Handrail",
+    "child": "POST /api/v1/runs; a workflow starts runs of its own by `run.child`",
     "webhook": "nobody: webhooks are received by Handrail",
 }
 
@@ -102,6 +103,7 @@ class RunCreated(Data, type="run.created", by=(ENGINE,), says="{actor} started t
     owner: UUID
     workflow: Name | None = None
     workflow_version: Count = 0
+    parent: UUID | None = None  # the run whose work it does a part of
 
 
 class RunStarted(Data, type="run.started", by=(ENGINE,), says="A worker took up the run"):
@@ -116,12 +118,14 @@ class RunResumed(Data, type="run.resumed", by=(ENGINE,), says="A worker went on 
 
 
 class RunQueued(Data, type="run.queued", by=(ENGINE,), says="Ready to go on: {reason}"):
-    reason: Literal["decision", "answer", "timer", "signal", "budget", "outcome", "recovered", "yielded", "unfrozen"]
+    reason: Literal["decision", "answer", "timer", "signal", "budget", "outcome", "recovered", "yielded", "unfrozen", "child"]
 
 
 class RunWaiting(Data, type="run.waiting", by=(ENGINE,), says="Waiting for {on}"):
-    on: Literal["decision", "answer", "budget", "timer", "webhook", "outcome", "retry", "unfreezing"]
+    on: Literal["decision", "answer", "budget", "timer", "webhook", "outcome", "retry", "unfreezing", "child"]
     action: UUID | None = None
+    run: UUID | None = None  # child: the run it waits for
+    question: UUID | None = None  # answer: to what
     tool: Name | None = None  # unfreezing: what it would use
     until: datetime | None = None
     needs: Count = 0
@@ -148,7 +152,7 @@ class RunCompensating(Data, type="run.compensating", by=(ENGINE,), says="Undoing
 
 
 class RunParked(Data, type="run.parked", by=(ENGINE,), says="Stuck: {reason}", roles=r"detail"):
-    reason: Literal["code_changed", "retries_exhausted", "error", "refused", "out_of_scope", "workflow_missing", "silent"]
+    reason: Literal["code_changed", "retries_exhausted", "error", "refused", "out_of_scope", "workflow_missing", "silent", "undo_failed"]
     step: Step | None = None
 
 
@@ -171,6 +175,18 @@ class RunCancelled(Data, type="run.cancelled", by=(ENGINE,), says="Cancelled"):
 class RunForked(Data, type="run.forked", by=(ENGINE,), says="Forked from another run at #{seq}"):
     parent: UUID
     seq: Seq
+
+
+class ChildStarted(Data, type="child.started", by=(ENGINE,), says="Started a run of its own, {ref}"):
+    run: UUID
+    ref: Name
+    step: Step
+
+
+class ChildEnded(Data, type="child.ended", by=(ENGINE,), says="The run it had started ended: {state}"):
+    run: UUID
+    state: Literal["succeeded", "failed", "cancelled"]
+    step: Step
 
 
 # plan and progress ------------------------------------------------------------------------------------------------------------------
@@ -214,7 +230,7 @@ class ArtifactCreated(Data, type="artifact.created", by=(AGENT, ENGINE), says="{
 
 class StepStarted(Data, type="step.started", by=(ENGINE,), says="Started {step}"):
     step: Step
-    kind: Literal["tool", "model", "propose", "perform", "agent"]
+    kind: Literal["tool", "model", "propose", "perform", "agent", "child"]
     plan_step: Count | None = None  # counts from 1
     attempt: Count = 1
 
@@ -299,7 +315,7 @@ class ActionSuperseded(Data, type="action.superseded", by=(ENGINE,), says="Repla
 
 class ActionWithdrawn(Data, type="action.withdrawn", by=(ENGINE,), says="Withdrawn: {reason}", roles=r"reason"):
     action: UUID
-    reason: Literal["agent", "cancelled", "ended"]
+    reason: Literal["agent", "cancelled", "ended", "revised"]
 
 
 class ActionEscalated(Data, type="action.escalated", by=(ENGINE,), says="Escalated"):
@@ -399,7 +415,7 @@ class SignalApplied(Data, type="signal.applied", by=(ENGINE,), says="Signal appl
 class SignalRefused(Data, type="signal.refused", by=(ENGINE,), says="Signal refused: {reason}"):
     signal: UUID
     kind: SignalKind
-    reason: Literal["not_yet", "not_in_this_state", "invalid"]
+    reason: Literal["not_yet", "not_in_this_state", "invalid", "not_supported", "too_many", "never_read"]
 
 
 class QuestionAsked(Data, type="question.asked", by=(ENGINE, PEOPLE), says="{actor} asked", roles=r"question"):
@@ -434,14 +450,24 @@ class BudgetExceeded(Data, type="budget.exceeded", by=(ENGINE,), says="Over the 
     limit: Count
 
 
+class BudgetChanged(Data, type="budget.changed", by=(PEOPLE,), says="{actor} set the limits of the run", roles=r"note"):
+    """The limits from now on; what is left out has none."""
+
+    tokens: Count | None = None
+    cost_micro: Count | None = None
+    working_ms: Count | None = None
+    steps: Count | None = None
+
+
 class DeadLetterEntered(Data, type="deadletter.entered", by=(ENGINE,), says="Failed for good: {reason}", roles=r"detail"):
     letter: UUID
     reason: Trouble
 
 
-class DeadLetterResolved(Data, type="deadletter.resolved", by=(PEOPLE,), says="{actor} chose: {choice}"):
+class DeadLetterResolved(Data, type="deadletter.resolved", by=(PEOPLE,), says="{actor} chose: {choice}", roles=r"note"):
     letter: UUID
     choice: Literal["retry", "compensate", "hand_over", "give_up"]
+    to: UUID | None = None  # hand_over: to whom
 
 
 class WebhookReceived(Data, type="webhook.received", by=(ENGINE,), says="Webhook from {source}", roles=r"body"):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from runs.management.commands.lifecycle import drawn
+
 ROOT = Path(__file__).resolve().parents[1]
 GUIDES = sorted((ROOT / "docs").rglob("*.md"))
 
@@ -34,3 +36,8 @@ def test_each_picture_that_a_story_takes_is_shown_in_the_guide_to_stories() -> N
     there = {file.stem for file in (ROOT / "docs/pictures").glob("*.png")}
     assert taken == shown == there
     assert len(shown) >= 9 and guide.count("::test_") == guide.count("![")
+
+
+def test_the_states_of_a_run_stand_in_the_guide_as_the_code_has_them() -> None:
+    guide = (ROOT / "docs/architecture.md").read_text()
+    assert guide.partition("<!-- states -->\n")[2].partition("\n<!-- /states -->")[0] == drawn()

@@ -39,6 +39,7 @@ PEOPLE = ["nobody", "gone", "olga", "riley", "morgan", "otto", "ada", "priya", "
 EVERYBODY = "ok " * 12
 THOSE_WHO_SEE = "in in none ok ok ok ok ok ok none none in"
 THOSE_WHO_SEE_APPROVALS = "in in none ok ok ok ok ok none none none in"
+NOBODY = "00000000-0000-0000-0000-000000000000"
 SAID = {"outcome": "did_not_happen", "note": "Nothing arrived."}
 
 # method, address, what each of PEOPLE gets, and what is sent
@@ -60,6 +61,11 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "runs/<uuid:run_id>/artifacts/<uuid:artifact_id>", THOSE_WHO_SEE, {}),
     ("GET", "r/<str:ref>", THOSE_WHO_SEE, {}),
     ("POST", "runs/<uuid:run_id>/signals", "in in none no no ok no no ok none none in", {"data": {"kind": "pause", "key": "a"}}),
+    ("POST", "runs/<uuid:run_id>/limits", "in in none no no ok no no no none none in", {"data": {"tokens": "5"}}),
+    ("POST", "runs/<uuid:run_id>/answers", "in in none no no ok no no no none none in", {"data": {"question": "x", "text": "y"}}),
+    ("GET", "recovery", "in in ok no no ok no no no no no in", {}),
+    ("POST", "runs/<uuid:run_id>/recovery", "in in none no no ok no no no none none in", {"data": {"choice": "retry", "at": "1"}}),
+    ("POST", "recovery/requeue", "in in ok no no ok no no no no no in", {"data": {"case": "x"}}),
     ("GET", "artifacts/<uuid:artifact_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "artifacts/<uuid:artifact_id>/content", THOSE_WHO_SEE_APPROVALS, {}),
     # the pages of approvals
@@ -119,6 +125,10 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "api/v1/runs/<run_id>/artifacts?name=a.txt", "in in none no no no no no ok none none in", {"data": "text", "key": True}),
     ("GET", "api/v1/runs/<run_id>/evidence", THOSE_WHO_SEE, {}),
     ("POST", "api/v1/runs/<run_id>/signals", "in in none no no ok no no ok none none in", {"json": {"kind": "pause"}, "key": True}),
+    ("POST", "api/v1/runs/<run_id>/updates", "in in none no no ok no no no none none in", {"json": {"budgets": {"steps": 5}}}),
+    ("POST", "api/v1/runs/<run_id>/answers", "in in none no no ok no no no none none in", {"json": {"question": NOBODY, "text": "y"}}),
+    ("GET", "api/v1/runs/<run_id>/recovery", "in in none no no ok no no no none none in", {}),
+    ("POST", "api/v1/runs/<run_id>/recovery", "in in none no no ok no no no none none in", {"json": {"choice": "retry", "parked": 1}}),
     ("POST", "api/v1/runs/<run_id>/ending", "in in none no no no no no ok none none in", {"json": {"outcome": "failed"}}),
     ("GET", "api/v1/actions/<action_id>", "in in none ok ok ok ok ok ok none none in", {}),
     (

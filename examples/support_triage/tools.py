@@ -50,12 +50,13 @@ def read_ticket(call: Call, ticket_id: str) -> dict[str, Any]:
     """The ticket and what its message says. All of it is outside text."""
     with outside(call) as desk:
         filed = desk.read_ticket(ticket_id)
+        customer = filed.record["customer"]
     try:
         message = read(filed.raw)
     except UnreadableMessage as error:
         raise OddAnswer(f"The message of {ticket_id} can't be read: {error}") from error
     head = f"From: {message.sender_name} <{message.sender_address}>\nSubject: {message.subject}\nDate: {message.date}\n\n"
-    return {"account": filed.record["customer"], "message": message.as_json(), "text": head + message.text}
+    return {"account": customer, "message": message.as_json(), "text": head + message.text}
 
 
 @tool(
@@ -81,7 +82,18 @@ def note_by_key(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
     return Found({"account": arguments["account"], "note": effect["target"].rpartition("/")[2]}) if effect["found"] else Absent()
 
 
-@tool(effect="write", title="Take the note back", label="internal", target="CRM", credential="desk", honours_key=True, deadline=10)
+@tool(
+    effect="write",
+    title="Take the note back",
+    label="internal",
+    target="CRM",
+    credential="desk",
+    honours_key=True,
+    deadline=10,
+    retry=Retry(attempts=5, first=1),
+    subject=lambda a: f"Take the note on account {a['account']} back",
+    touches=lambda a: {"account": [a["account"]]},
+)
 def remove_note(call: Call, account: str, note: str) -> dict[str, Any]:
     """Undoes `update_crm`."""
     with outside(call) as desk:

@@ -19,8 +19,8 @@ import orjson
 
 from access.rules import Actor
 from config import clock
-from runs import log
-from runs.engine import gates, points
+from runs import log, signals
+from runs.engine import gates, ledger, points
 from runs.engine.gates import NotGranted, Redemption, Spent
 from runs.engine.journal import Journal
 from runs.engine.lease import Claim
@@ -30,11 +30,12 @@ from runs.engine.tools import TOOLS, Absent, Call, Fenced, Found, Tool, ToolErro
 from runs.lifecycle import State
 from runs.log import Held, Text
 from runs.models import Event, JournalEntry, Run
-from runs.vocabulary import LOOK_UP, CheckpointSaved, EffectDone, RunWaiting, StepCompleted, StepStarted, ToolEnded, ToolStarted
+from runs.vocabulary import LOOK_UP, CheckpointSaved, RunWaiting, StepCompleted, StepStarted, ToolEnded, ToolStarted
 
 logger = logging.getLogger(__name__)
 MAX_LOOKS = 3  # look-ups that tell nothing before a person is asked
 LOOK_AGAIN = 2.0  # seconds between them
+SETTLES = (State.CANCELLING, State.PAUSED, State.QUEUED)  # cancelled or paused under way, or to go on again meanwhile
 
 
 @dataclass
@@ -57,10 +58,9 @@ class Performance:
 
 @contextmanager
 def hold(lease: Claim, *, settling: bool = False) -> Iterator[Held]:
-    """The run's lock under this worker's token. Interrupted if it no longer runs; `settling` may finish while it is being cancelled."""
+    """The run's lock under this worker's token. Interrupted if it is no longer at work; `settling` may finish what was begun."""
     with log.holding(lease.run_id, token=lease.token) as run:
-        allowed = (State.RUNNING, State.CANCELLING) if settling else (State.RUNNING,)
-        if run.row.state not in allowed:
+        if run.row.state != lease.works and not (settling and run.row.state in SETTLES):
             raise Interrupted(run.row.state)
         yield run
 
@@ -264,15 +264,15 @@ def _settle(p: Performance, result: Any, *, found: bool, ms: int) -> Any:
             run.append(ToolEnded(tool=p.tool.name, outcome="ok", ms=ms, step=p.entry.step), actor=p.agent, texts=texts)
         gates.current().executed(run, p.redemption, result=result, label=p.tool.label, found=found)
         subject = p.tool.done or p.tool.subject
-        effect = EffectDone(
+        seq = ledger.tell(
+            run,
             tool=p.tool.name,
             key=str(p.redemption.grant_id),
-            can_undo=p.tool.compensate is not None,
+            can_undo=p.tool.can_undo,
             action=p.redemption.action_id,
             step=p.entry.step,
+            texts={"subject": Text(subject(p.redemption.arguments) if subject else p.tool.title, p.tool.label)},
         )
-        texts = {"subject": Text(subject(p.redemption.arguments) if subject else p.tool.title, p.tool.label)}
-        seq = run.append(effect, actor=log.ENGINE, texts=texts)
         p.journal.end(run, p.entry, outcome, label=p.tool.label, seq=seq)
         run.change(working_ms=run.row.working_ms + ms)
         _completed(run, p.agent, p.entry.step, p.plan_step, ms, p.plan_length)
@@ -295,12 +295,11 @@ def _spent(lease: Claim, journal: Journal, agent: Actor, entry: JournalEntry, sp
 def _completed(run: Held, agent: Actor, step: str, plan_step: int | None, ms: int, plan_length: int) -> None:
     run.append(StepCompleted(step=step, plan_step=plan_step, ms=ms), actor=agent)
     done = plan_step or 0
-    run.append(CheckpointSaved(after=step, done=done, left=max(plan_length - done, 0)), actor=log.ENGINE)
+    if plan_length:  # without a plan there is nothing that is done and left of it
+        run.append(CheckpointSaved(after=step, done=done, left=max(plan_length - done, 0)), actor=log.ENGINE)
 
 
 def _finish_if_cancelling(run: Held) -> bool:
-    from runs import signals
-
     return run.row.state == State.CANCELLING and signals.finish_cancelling(run)
 
 
@@ -308,7 +307,8 @@ def _call(p: Performance, begun: float) -> Call:
     def last_check() -> None:
         if time.monotonic() - begun > p.tool.deadline:
             raise Fenced("The call is past its deadline.")
-        if not p.lease.is_mine() or not Run.objects.filter(pk=p.lease.run_id, state=State.RUNNING).exists():
+        may_go_on = (p.lease.works, State.PAUSED)  # what is under way when a run is paused finishes
+        if not p.lease.is_mine() or not Run.objects.filter(pk=p.lease.run_id, state__in=may_go_on).exists():
             raise Fenced
 
     return Call(p.lease.run_id, p.entry.step, str(p.redemption.grant_id), p.tool.deadline, last_check, p.redemption.attachments)

@@ -9,8 +9,8 @@ import orjson
 from access.rules import Actor
 from artifacts import vault
 from config import clock
-from runs import log
-from runs.engine import effects, gates, lease
+from runs import live, log, updates
+from runs.engine import asking, compensation, effects, gates, lease
 from runs.engine.journal import Journal
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Interrupted, Parked, Waits
@@ -38,6 +38,13 @@ def execute(run_id: UUID) -> str:
             return "overtaken"
         finally:
             lease.release(held)
+            _call_again(run_id)
+
+
+def _call_again(run_id: UUID) -> None:
+    """A run that was resumed or cancelled under a worker's hands waits for the next one; the sweep would find it a little later."""
+    if Run.objects.filter(pk=run_id, state__in=(State.QUEUED, State.COMPENSATING), wake_at=None).exists():
+        live.call_worker(run_id)
 
 
 def _walk(held: Claim) -> str:
@@ -46,6 +53,9 @@ def _walk(held: Claim) -> str:
         if run.state == State.CANCELLING:
             effects.settle_in_flight(held, Journal(run.pk, held.token), Actor("agent", str(run.agent_id)))
             return "settled"
+        if run.state == State.COMPENSATING:
+            compensation.undo(run, held)
+            return compensation.finish(held)
         _call_workflow(run, held)
     except Waits as outcome:
         return _wait(held, outcome)
@@ -74,9 +84,11 @@ def _wait(held: Claim, outcome: Waits) -> str:
     waiting = outcome.waiting
     wake_at = clock.now() + timedelta(seconds=outcome.wake_in) if outcome.wake_in is not None else None
     with log.holding(held.run_id, token=held.token) as run:
-        if run.row.state == State.CANCELLING:
+        if run.row.state in (State.CANCELLING, State.COMPENSATING):
             run.change(wake_at=wake_at or clock.now() + LOOK_AGAIN_ANYWAY)
-            return "cancelling"
+            return str(run.row.state)
+        if run.row.state != State.RUNNING:  # paused meanwhile: whoever goes on with it finds out anew what it waits for
+            return "interrupted"
         _tell_block(run, waiting)
         run.move(State.WAITING, waiting, waiting=waiting.model_dump(mode="json", exclude_none=True))
         run.change(wake_at=wake_at)
@@ -93,9 +105,15 @@ def _tell_block(run: Held, waiting: RunWaiting) -> None:
 
 
 def _go_on_at_once(run: Held, waiting: RunWaiting) -> None:
-    """Whoever decided, asked or unfroze while this worker was still on its way to wait found no waiting run to queue."""
+    """Whoever decided, asked, unfroze or raised a limit while this worker was still on its way to wait found no waiting run to queue."""
     if waiting.on == "unfreezing" and gates.current().frozen(run, waiting.tool or "") is None:
         run.move(State.QUEUED, RunQueued(reason="unfrozen"))
+    if waiting.on == "child" and Run.objects.filter(pk=waiting.run, ended_at__isnull=False).exists():
+        run.move(State.QUEUED, RunQueued(reason="child"))
+    if waiting.on == "answer" and waiting.question and asking.answered(run.row, waiting.question):
+        run.move(State.QUEUED, RunQueued(reason="answer"))
+    if waiting.on == "budget" and updates.enough(run.row):
+        run.move(State.QUEUED, RunQueued(reason="budget"))
     if waiting.on not in ("decision", "timer") or waiting.action is None:
         return
     answer = gates.current().answer(waiting.action)
@@ -117,6 +135,8 @@ def _park(held: Claim, outcome: Parked) -> str:
 def _succeed(held: Claim) -> str:
     report = JournalEntry.objects.filter(run_id=held.run_id, kind="report").order_by("-position").first()
     with log.holding(held.run_id, token=held.token) as run:
+        if run.row.state != State.RUNNING:  # paused in its last moment: it ends when it is resumed
+            return "interrupted"
         gates.current().withdraw_open(run, reason="ended")
         run.move(State.SUCCEEDED, RunSucceeded(report=report.seq if report else None))
     return "succeeded"

@@ -15,12 +15,14 @@ from config import clock
 from runs.log import Held
 from runs.models import JournalEntry
 
+STEPS = ("step", "model", "propose", "perform")  # kinds of entries that a budget of steps counts
+
 
 class Journal:
     """The journal of one run as one worker sees it. Reads once at the start; writes go through `begin` and `end` under the run's lock."""
 
-    def __init__(self, run_id: UUID, token: int) -> None:
-        self.run_id, self.token = run_id, token
+    def __init__(self, run_id: UUID, token: int, branch: str = "") -> None:
+        self.run_id, self.token, self._branch = run_id, token, branch
         rows = JournalEntry.objects.filter(run_id=run_id).select_related("result__key").order_by("position")
         self._entries = {entry.step: entry for entry in rows}
         self._occurrences: Counter[str] = Counter()
@@ -28,13 +30,17 @@ class Journal:
     def next_step(self, name: str) -> str:
         """The identity of the next step of this name on this path."""
         self._occurrences[name] += 1
-        return f"{name}#{self._occurrences[name]}"
+        return f"{self._branch}{name}#{self._occurrences[name]}"
 
     def find(self, step: str) -> JournalEntry | None:
         return self._entries.get(step)
 
     def all(self) -> list[JournalEntry]:
         return list(self._entries.values())
+
+    def steps(self) -> int:
+        """How many steps it has: what uses a tool or a model, or asks for an action."""
+        return sum(entry.kind in STEPS for entry in self._entries.values())
 
     def done(self) -> list[JournalEntry]:
         return [entry for entry in self._entries.values() if entry.state == "done"]
@@ -55,11 +61,26 @@ class Journal:
         entry.action_id = action_id
         entry.save(update_fields=["action_id"])
 
+    def asked(self, entry: JournalEntry, given: Any) -> None:
+        """Write down that a completed step is asked for something else now, in the caller's transaction."""
+        entry.input_digest = digest(given)
+        entry.save(update_fields=["input_digest"])
+
     def end(self, held: Held, entry: JournalEntry, result: Any, *, label: str, seq: int) -> None:
         """Write down what a step gave, in the caller's transaction: its result is then final."""
         entry.result = vault.keep(held.row.workspace_id, orjson.dumps(result), label=label, media_type="application/json")
         entry.state, entry.ended_at, entry.token, entry.seq = "done", clock.now(), self.token, seq
         entry.save()
+
+
+def steps_of(run_id: UUID) -> int:
+    """How many steps a run has begun."""
+    return JournalEntry.objects.filter(run_id=run_id, kind__in=STEPS).count()
+
+
+def afresh(run_id: UUID, step: str) -> None:
+    """Let a step that was not completed be tried anew, as often as it may be. In the caller's transaction, under the run's lock."""
+    JournalEntry.objects.filter(run_id=run_id, step=step, state="started").update(attempts=0)
 
 
 def result_of(entry: JournalEntry) -> Any:

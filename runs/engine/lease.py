@@ -24,17 +24,19 @@ from runs.lifecycle import State
 from runs.models import Lease
 from runs.vocabulary import RunResumed, RunStarted
 
+CLAIMED = (State.QUEUED, State.RUNNING, State.CANCELLING, State.COMPENSATING)
 BETWEEN_STEPS = 60.0  # seconds that workflow code may take from one step to the next
 logger = logging.getLogger(__name__)
 
 
 @dataclass
 class Claim:
-    """A lease that is held. `token` goes with every write."""
+    """A lease that is held. `token` goes with every write; `works` is the state in which this worker does new things."""
 
     run_id: UUID
     token: int
     worker: str
+    works: State = State.RUNNING
     beat_until: float = field(default_factory=lambda: time.monotonic() + BETWEEN_STEPS)
     lost: bool = False
 
@@ -59,7 +61,7 @@ def claim(run_id: UUID) -> Claim | None:
         lease = Lease.objects.get(run_id=run_id)
         now = clock.now()
         held = lease.until is not None and lease.until > now
-        if held or run.row.state not in (State.QUEUED, State.RUNNING, State.CANCELLING):
+        if held or run.row.state not in CLAIMED:
             return None
         token = lease.token + 1
         until = now + timedelta(seconds=settings.HANDRAIL_LEASE_SECONDS)
@@ -70,7 +72,7 @@ def claim(run_id: UUID) -> Claim | None:
             run.move(State.RUNNING, _taken_up(lease.token, worker, token))
         elif run.row.state == State.RUNNING:
             run.append(RunResumed(reason="lease_expired", worker=worker, token=token), actor=log.ENGINE)
-    return Claim(run_id, token, worker)
+    return Claim(run_id, token, worker, State.COMPENSATING if run.row.state == State.COMPENSATING else State.RUNNING)
 
 
 def _taken_up(before: int, worker: str, token: int) -> RunStarted | RunResumed:

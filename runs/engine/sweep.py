@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from access.errors import Refusal
 from config import clock
-from runs import live, log
+from runs import live, log, signals
 from runs.lifecycle import State
 from runs.models import Lease, Run
 from runs.vocabulary import RunQueued
@@ -29,7 +29,15 @@ def sweep() -> int:
             _wake(run_id)
         except (DatabaseError, Refusal) as error:  # one run that can't be woken now must not keep the others asleep
             logger.warning("timer not set off", extra={"run": str(run_id), "error": type(error).__name__})
+    for run in _orphans():
+        signals.cancel_children(run)
     return len(called)
+
+
+def _orphans() -> list[Run]:
+    """Cancelled runs whose children were not told."""
+    open_children = Run.objects.filter(parent__isnull=False, ended_at=None, parent__state=State.CANCELLED).select_related("parent")
+    return list({child.parent_id: child.parent for child in open_children[:BATCH]}.values())
 
 
 def _due() -> list[UUID]:
@@ -39,7 +47,7 @@ def _due() -> list[UUID]:
 def _wake(run_id: UUID) -> None:
     with log.holding(run_id) as run:
         if run.row.state == State.WAITING and run.row.wake_at is not None and run.row.wake_at <= clock.now():
-            run.move(State.QUEUED, RunQueued(reason="timer"))
+            run.move(State.QUEUED, RunQueued(reason="child" if run.row.waiting.get("on") == "child" else "timer"))
 
 
 def _left() -> list[UUID]:
@@ -49,7 +57,7 @@ def _left() -> list[UUID]:
     patient = Q(lease__called_at=None) | Q(lease__called_at__lt=now - PATIENCE)
     queued = Q(state=State.QUEUED, state_since__lt=now - PATIENCE) & free
     lost = Q(state=State.RUNNING, lease__until__lt=now) | (Q(state=State.RUNNING, lease__until=None, state_since__lt=now - PATIENCE))
-    cancelling = Q(state=State.CANCELLING) & free & (Q(wake_at=None) | Q(wake_at__lte=now))
+    cancelling = Q(state__in=(State.CANCELLING, State.COMPENSATING)) & free & (Q(wake_at=None) | Q(wake_at__lte=now))
     return list(Run.objects.exclude(workflow="").filter(patient & (queued | lost | cancelling)).values_list("pk", flat=True)[:BATCH])
 
 

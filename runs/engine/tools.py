@@ -158,6 +158,7 @@ class Tool:
     target: str = ""
     credential: str = ""
     compensate: str | None = None  # the name of the tool that undoes it
+    undo: Callable[[Arguments, Any], dict[str, Any]] | None = None  # its arguments, of what was done and what that gave; else the latter
     look: Look | None = None  # what to find out for who decides; it changes nothing outside
     limit: Limit | None = None  # of a payment
     dialect: str = ""  # of an SQL tool: sqlite, postgres, mysql …
@@ -192,6 +193,11 @@ class Tool:
         for step in range(version, self.schema_version):
             arguments = self.upcast[step](dict(arguments))
         return arguments
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether what it does can be undone here."""
+        return self.compensate in TOOLS
 
     def describe(self, arguments: Arguments) -> str:
         return self.subject(arguments) if self.subject else self.title

@@ -11,16 +11,34 @@ then. So between those calls a workflow uses no clock, no chance and no outside:
 """
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from runs.engine.answering import Answers
-from runs.engine.channel import APPROVAL, Channel, Kept, Record
+from runs.engine.channel import Channel
+from runs.engine.gates import Answer, Revised
+from runs.engine.proposals import APPROVAL
+from runs.engine.values import Kept, Record
 from runs.engine.waiting import Patience
 from runs.errors import UnknownWorkflow
 
-__all__ = ["APPROVAL", "Answers", "Channel", "Intake", "Kept", "Patience", "Record", "Workflow", "load", "named", "workflow"]
+__all__ = [
+    "APPROVAL",
+    "Answer",
+    "Answers",
+    "Channel",
+    "Intake",
+    "Kept",
+    "Patience",
+    "Record",
+    "Revised",
+    "Workflow",
+    "load",
+    "named",
+    "reads",
+    "workflow",
+]
 
 
 @dataclass(frozen=True)
@@ -41,6 +59,7 @@ class Workflow:
     plan: tuple[str, ...]  # what it will do, for who starts it; the run records its own
     may_not: str
     intake: Callable[[bytes, str], Intake] | None  # takes a message and an idempotency key; asks the outside
+    reads: frozenset[str] = frozenset()  # of the signals `context` and `revise`, those that its function asks for
 
 
 WORKFLOWS: dict[str, Workflow] = {}
@@ -54,11 +73,12 @@ def workflow(
     plan: Sequence[str] = (),
     may_not: str = "",
     intake: Callable[[bytes, str], Intake] | None = None,
+    reads: Collection[str] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a function as a workflow."""
+    """Declare a function as a workflow. `reads`: "context" if it calls `run.context()`, "revise" if it plans anew when it is `Revised`."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        WORKFLOWS[name] = Workflow(name, version, function, title or name, tuple(plan), may_not, intake)
+        WORKFLOWS[name] = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, frozenset(reads))
         return function
 
     return declare
@@ -74,3 +94,8 @@ def named(name: str) -> Workflow:
     if name not in WORKFLOWS:
         raise UnknownWorkflow(f"“{name[:60]}” is not loaded.", workflows=sorted(WORKFLOWS))
     return WORKFLOWS[name]
+
+
+def reads(name: str) -> frozenset[str]:
+    """The signals with a note that a workflow asks for; none of one that is not loaded here."""
+    return WORKFLOWS[name].reads if name in WORKFLOWS else frozenset()

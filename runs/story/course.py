@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from runs.story.draft import Draft, Waiting, awaited, sentence, tells
-from runs.story.shapes import At, Moment, Rich, Text, Told
+from runs.story.shapes import At, Code, Moment, Rich, Text, Told
 from runs.story.wire import Line, object_of
 
 PARKED = {
@@ -15,6 +15,7 @@ PARKED = {
     "out_of_scope": "it wanted to touch something outside its scope",
     "workflow_missing": "its workflow is not loaded",
     "silent": "it went silent",
+    "undo_failed": "something it did outside could not be undone",
 }
 FAILED = {
     "error": "the workflow failed",
@@ -29,8 +30,9 @@ QUEUED = {
     "signal": "A signal came, so the run goes on",
     "budget": "The budget was changed, so the run goes on",
     "outcome": "The outcome is known, so the run goes on",
-    "recovered": "Its worker was lost; another will go on from the last completed step",
+    "recovered": "It is tried again, from the last completed step",
     "yielded": "The run goes on in a moment",
+    "child": "The run it waited for has ended, so it goes on",
 }
 
 
@@ -86,7 +88,7 @@ def queued(draft: Draft, line: Line) -> None:
     draft.move("queued", line)
     reason = line.word("reason")
     title = (QUEUED.get(reason, "The run goes on"),)
-    draft.add(line, "state", title, quiet=reason != "recovered")
+    draft.add(line, "state", title, quiet=True)
 
 
 @tells("run.waiting")
@@ -111,7 +113,7 @@ def _waits(on: str, needs: int, until: datetime | None) -> str:
 @tells("run.paused")
 def paused(draft: Draft, line: Line) -> None:
     draft.move("paused", line, (line.who, " paused the run"))
-    draft.add(line, "signal", (line.who, " paused the run"), icon="pause")
+    draft.add(line, "signal", (line.who, " paused the run"), icon="pause", quiet=line.word("signal") in draft.signals)
 
 
 @tells("run.stalled")
@@ -147,6 +149,20 @@ def compensating(draft: Draft, line: Line) -> None:
     draft.move("compensating", line)
     effects = line.count("effects")
     draft.add(line, "state", (f"Undoing {count(effects, 'effect')}, the last one first",), icon="undo")
+
+
+@tells("child.started")
+def child_started(draft: Draft, line: Line) -> None:
+    title: Rich = ("Started a run of its own, ", Code(line.word("ref")))
+    draft.add(line, "state", title, icon="fork", lines=(("It works on its part, and this run waits for it.",),))
+
+
+@tells("child.ended")
+def child_ended(draft: Draft, line: Line) -> None:
+    words = {"succeeded": "is done", "failed": "failed", "cancelled": "was cancelled"}
+    state = line.word("state")
+    title = (f"The run it had started {words.get(state, state)}",)
+    draft.add(line, "state", title, icon="fork", state="failed" if state == "failed" else "")
 
 
 @tells("run.forked")

@@ -129,7 +129,8 @@ def _short(draft: Draft, line: Line) -> Any:
 @tells("action.withdrawn")
 def withdrawn(draft: Draft, line: Line) -> None:
     _become(draft, line, "withdrawn")
-    reason = {"agent": "by the agent", "cancelled": "because the run was cancelled", "ended": "because the run ended"}
+    reason = {"agent": "by the agent", "cancelled": "because the run was cancelled"}
+    reason |= {"ended": "because the run ended", "revised": "for a change of plan"}
     words = reason.get(line.word("reason"), "")
     _settle(draft, line, "Withdrawn at ", At(line.seq), f" {words}.", card=False)
     draft.add(line, "state", (f"The request was withdrawn {words}".strip(),), icon="stop", said=line.text("reason"))

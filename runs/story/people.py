@@ -2,7 +2,7 @@
 
 from runs.story.deeds import clear_block
 from runs.story.draft import Draft, tells
-from runs.story.shapes import At, Code, Moment, Rich
+from runs.story.shapes import At, Code, Moment, Rich, Who
 from runs.story.wire import Line
 from runs.story.work import TROUBLE, cited
 
@@ -17,6 +17,9 @@ REFUSED = {
     "not_yet": "Handrail can’t do that yet",
     "not_in_this_state": "the run was in no state for it",
     "invalid": "it was not valid",
+    "not_supported": "its workflow takes no such signal",
+    "too_many": "the agent has not read the ones before it",
+    "never_read": "the run ended before the agent came to read it",
 }
 BLOCKED = {
     "decision": "Blocked: needs a decision",
@@ -35,7 +38,7 @@ BUDGETS = {"tokens": "tokens", "cost_micro": "cost", "working_ms": "working time
 CHOICES = {
     "retry": "chose to try again",
     "compensate": "chose to undo what was done",
-    "hand_over": "handed it to a person",
+    "hand_over": "handed it to ",
     "give_up": "gave it up",
 }
 
@@ -101,6 +104,13 @@ def budget(draft: Draft, line: Line) -> None:
     draft.add(line, "block" if over else "state", (title,), icon="warn", state="failed" if over else "waiting")
 
 
+@tells("budget.changed")
+def budget_changed(draft: Draft, line: Line) -> None:
+    limits = [f"{BUDGETS[name]} {amount(name, line.count(name))}" for name in BUDGETS if line.count(name)]
+    lines: tuple[Rich, ...] = ((f"Now: {', '.join(limits)}." if limits else "It has none now.",),)
+    draft.add(line, "decision", (line.who, " set the limits of the run"), icon="person", said=line.text("note"), lines=lines)
+
+
 def amount(budget: str, number: int) -> str:
     """A number of a budget for people: €1.92, 11 min, 184,000."""
     if budget == "cost_micro":
@@ -120,7 +130,8 @@ def dead_letter(draft: Draft, line: Line) -> None:
 @tells("deadletter.resolved")
 def dead_letter_resolved(draft: Draft, line: Line) -> None:
     choice = line.word("choice")
-    draft.add(line, "decision", (line.who, f" {CHOICES.get(choice, choice)}"), icon="person")
+    to: Rich = (Who("human", line.word("to")),) if line.word("to") else ()
+    draft.add(line, "decision", (line.who, f" {CHOICES.get(choice, choice)}", *to), icon="person", said=line.text("note"))
 
 
 @tells("webhook.received")

@@ -150,6 +150,51 @@ def test_a_dropped_answer_means_done_and_not_told(world, where, send, kind):
     assert (fault["used"], fault["left"]) == (1, 0)
 
 
+def faulty(world, where: str, fault: str, **options) -> None:
+    assert world.http.post("/faults", json={"where": where, "fault": fault, "options": options}).status_code == 201
+
+
+@pytest.mark.parametrize(("fault", "done"), [("fail_before", 0), ("refuse_key", 0), ("fail_after", 1)])
+def test_an_error_says_nothing_of_whether_it_was_done(world, fault, done):
+    faulty(world, "crm.note", fault)
+    assert note(world, Idempotency_Key="f-2").status_code in (401, 500)
+    assert world.http.get("/effects", params={"key": "f-2"}).json().get("done", 0) == done
+
+
+def test_half_an_answer_is_none(world):
+    faulty(world, "crm.note", "half_answer")
+    with pytest.raises(httpx.RemoteProtocolError):
+        note(world, Idempotency_Key="f-3")
+    assert world.http.get("/effects", params={"key": "f-3"}).json()["done"] == 1
+
+
+def test_a_changed_answer_has_other_names_for_its_fields(world):
+    faulty(world, "crm.note", "change_schema", rename={"id": "number"})
+    answer = note(world).json()
+    assert "number" in answer and "id" not in answer
+
+
+def test_a_late_answer_comes_late(world):
+    faulty(world, "crm.note", "delay", seconds=2)
+    with pytest.raises(httpx.ReadTimeout):
+        world.http.post("/accounts/00932/notes", json={"text": "x"}, headers={"Idempotency-Key": "f-4"}, timeout=0.5)
+    assert world.http.get("/effects", params={"key": "f-4"}).json()["done"] == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "fault", "options"),
+    [
+        ("crm.note", "delay", {"seconds": "x"}),
+        ("crm.note", "delay", {"seconds": 1e9}),
+        ("crm.note", "change_schema", {}),
+        ("smtp", "half_answer", {}),
+    ],
+)
+def test_a_fault_that_makes_no_sense_is_refused(world, where, fault, options):
+    assert world.http.post("/faults", json={"where": where, "fault": fault, "options": options}).status_code == 400
+    assert world.http.get("/faults").json()["faults"] == []
+
+
 def test_a_fault_waits_for_a_request_that_does_something(world):
     world.plant("crm.note")
     assert note(world, account="99999").status_code == 404

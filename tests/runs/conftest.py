@@ -4,7 +4,9 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from django.test import Client
 
+from access.models import User
 from tests.runs.serving import House
 
 
@@ -13,6 +15,18 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A served Handrail that tests share: they leave it running, and each works on runs of its own."""
     with House(tmp_path_factory.mktemp("house")) as house:
         yield house
+
+
+@pytest.fixture
+def sign_in() -> Callable[[User], Client]:
+    """A browser of somebody who is signed in."""
+
+    def signed_in(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return signed_in
 
 
 @pytest.fixture

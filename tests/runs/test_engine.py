@@ -298,13 +298,6 @@ def test_cancelling_a_waiting_run_withdraws_its_action_and_ends_it(cast, run, ou
     assert walk(run) == "busy"
 
 
-def test_a_signal_sent_twice_is_one_signal(cast, run, outside):
-    first = signals.send(run, kind="pause", key="same", by=person(cast.otto.pk))
-    second = signals.send(run, kind="pause", key="same", by=person(cast.otto.pk))
-    assert first.pk == second.pk
-    assert (first.status, first.reason) == ("refused", "not_yet")
-
-
 def test_a_cancel_while_an_effect_is_in_flight_waits_for_its_outcome(cast, run, outside, monkeypatch):
     action = crash_before_the_send(cast, run, monkeypatch)
     signal = signals.send(run, kind="cancel", key="1", by=person(cast.otto.pk))

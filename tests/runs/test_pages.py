@@ -24,16 +24,6 @@ from tests.runs.played import play
 SignIn = Callable[[User], Client]
 
 
-@pytest.fixture
-def sign_in() -> SignIn:
-    def signed_in(user: User) -> Client:
-        client = Client()
-        client.force_login(user)
-        return client
-
-    return signed_in
-
-
 @pytest.fixture(autouse=True)
 def fresh_cache() -> Iterator[None]:
     from django.core.cache import cache
@@ -78,7 +68,7 @@ def test_only_who_may_steer_can_cancel_and_the_others_are_told_who_can(cast: Cas
     url = reverse("runs:run", args=(run.pk,))
     assert 'id="cancel-f"' in page(sign_in(cast.otto), url)
     riley = page(sign_in(cast.riley), url)
-    assert 'id="cancel-f"' not in riley and "Otto can cancel it." in riley
+    assert 'id="cancel-f"' not in riley and "Otto can steer it." in riley
 
 
 def test_the_cancel_dialog_says_what_will_happen(cast: Cast, sign_in: SignIn) -> None:

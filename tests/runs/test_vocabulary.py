@@ -34,7 +34,8 @@ DESIGNED = {
     "signal": "received applied refused",
     "question": "asked answered",
     "block": "raised cleared",
-    "budget": "warned exceeded",
+    "budget": "warned exceeded changed",
+    "child": "started ended",
     "deadletter": "entered resolved",
     "webhook": "received",
     "effect": "done undone undo_failed",
@@ -45,7 +46,7 @@ every_type = pytest.mark.parametrize("kind", sorted(TYPES))
 
 def test_the_types_are_those_of_the_design():
     assert set(TYPES) == {f"{group}.{verb}" for group, verbs in DESIGNED.items() for verb in verbs.split()}
-    assert len(TYPES) == 60
+    assert len(TYPES) == 63
     assert all(known.type == kind for kind, known in TYPES.items())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from runs.engine.models import script
 from runs.engine.retry import Retry
 from runs.engine.tools import Absent, AnswerLost, Arguments, Call, Declined, Found, Unavailable, Unsure, tool
-from runs.engine.workflow import Channel, workflow
+from runs.engine.workflow import Channel, Revised, workflow
 
 
 @dataclass
@@ -17,6 +17,7 @@ class World:
     reads: int = 0
     faults: list[Exception] = field(default_factory=list)
     drop_answer: bool = False
+    undo_faults: list[Exception] = field(default_factory=list)
     blind: bool = False  # look-ups tell nothing
 
     def fail_next(self, *errors: Exception) -> None:
@@ -73,6 +74,24 @@ def never_registered(call: Call, text: str) -> None:
     world.done.append((call.key, "never", text))
 
 
+@tool(effect="write", title="Take it away", honours_key=True, lookup=find, retry=Retry(attempts=2, first=0))
+def take_away(call: Call, text: str) -> dict[str, Any]:
+    if world.undo_faults:
+        raise world.undo_faults.pop(0)
+    if not any(key == call.key for key, _, _ in world.done):
+        world.done.append((call.key, "took away", text))
+    return {"text": text}
+
+
+@tool(effect="write", title="Put it there", honours_key=True, lookup=find, compensate="take_away")
+def put(call: Call, text: str) -> dict[str, Any]:
+    if world.faults:
+        raise world.faults.pop(0)
+    if not any(key == call.key for key, _, _ in world.done):
+        world.done.append((call.key, "put", text))
+    return {"text": text}
+
+
 @script("phrase", version="1", title="Phrase it")
 def phrase(*, thing: str) -> dict[str, Any]:
     return {"text": f"There is {thing}."}
@@ -93,10 +112,58 @@ def talk(run: Channel, thing: str) -> None:
     run.report("Said", cites=[answer, kept])
 
 
+@workflow("test-steered", version=1, title="Steered", reads=("context", "revise"))
+def steered(run: Channel, thing: str) -> None:
+    run.plan("Phrase it", "Get approval", "Say it")
+    notes: list[str] = []
+    while True:
+        notes += run.context()
+        text = " ".join([run.ask_model("phrase", thing=thing).text, *notes])
+        answer = run.propose(say, to=["a@example.org"], text=text)
+        if not isinstance(answer, Revised):
+            break
+        notes.append(answer.note)
+    if answer.approved:
+        run.perform(answer)
+    run.report("Said" if answer.approved else "Not said", cites=[answer])
+
+
+@workflow("test-undone", version=1, title="Undone")
+def undone(run: Channel) -> None:
+    run.plan("Put it there", "Get approval", "Say it")
+    run.step(put, "first")
+    run.step(note_it, "stays")
+    run.step(put, "second")
+    answer = run.propose(say, to=["a@example.org"], text="Both are there.")
+    if answer.approved:
+        run.perform(answer)
+    run.report("Said" if answer.approved else "Not said", cites=[answer])
+
+
 @workflow("test-unregistered", version=1)
 def unregistered(run: Channel) -> None:
     run.plan("Forbidden")
     run.step(never_registered, "x")
+
+
+@workflow("test-parent", version=1)
+def parent(run: Channel, thing: str, scope: dict[str, list[str]] | None = None) -> None:
+    run.plan("Delegate")
+    came = run.child("test-talk", title="A part of it", scope=scope, thing=thing)
+    run.report(f"The child {came.state}", body=came.report.title if came.report else "")
+
+
+@workflow("test-asks", version=1)
+def asks(run: Channel) -> None:
+    run.plan("Ask")
+    run.report(run.ask("Coffee or tea?"))
+
+
+@workflow("test-later", version=1)
+def later(run: Channel) -> None:
+    run.plan("Wait")
+    run.sleep(3600)
+    run.report("Later")
 
 
 @workflow("test-raises", version=1)

@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Any
 from urllib.parse import unquote
@@ -40,17 +41,30 @@ def respond(store: Store, request: Request) -> Answer:
 
 
 def _carry_out(store: Store, route: Route, request: Request, parts: tuple[str, ...]) -> Answer:
+    if instead := _strike(store, route, faults.BEFORE):
+        return instead.changed(Answer(500))
     try:
         with store.changing() as db:
             answer = route.view(db, request, parts)
     except Problem as error:
         return problem(error.status, error.title, str(error))
-    if route.place:
-        with store.changing() as db:
-            hitch = faults.strike(db, route.place, faults.AFTER)
-        if hitch and hitch.drop:
-            raise Dropped
-    return answer
+    hitch = _strike(store, route, faults.AFTER)
+    return _spoilt(answer, hitch) if hitch else answer
+
+
+def _strike(store: Store, route: Route, stage: str) -> faults.Hitch | None:
+    if not route.place:
+        return None
+    with store.changing() as db:
+        return faults.strike(db, route.place, stage)
+
+
+def _spoilt(answer: Answer, hitch: faults.Hitch) -> Answer:
+    """What leaves of an answer, and when. Raises Dropped."""
+    time.sleep(hitch.wait)
+    if hitch.drop:
+        raise Dropped
+    return replace(answer, half=True) if hitch.half else hitch.changed(answer)
 
 
 def _health(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:

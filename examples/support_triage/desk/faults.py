@@ -4,16 +4,19 @@ A fault is one function that says what goes wrong; the two servers only carry it
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from sqlite3 import Connection
 from typing import Any
 
 from .errors import Malformed, Missing
 from .store import now
+from .web import Answer, json_answer, problem
 
+BEFORE = "before"  # nothing was done yet, and nothing will be if the fault answers
 AFTER = "after"  # the thing is done and kept, the answer is not yet on its way
 PLACES = ("ticket.file", "ticket.read", "ticket.status", "account.read", "crm.note", "crm.note.remove", "effect.read", "smtp")
+MOST_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,19 @@ class Hitch:
     """What goes wrong this time."""
 
     drop: bool = False  # the connection closes without an answer
+    wait: float = 0.0  # seconds until the answer leaves
+    answer: Answer | None = None  # instead of the true one
+    half: bool = False  # the answer breaks off in the middle
+    rename: Mapping[str, str] = field(default_factory=dict)  # fields of the answer that have another name now
+
+    def changed(self, answer: Answer) -> Answer:
+        """The answer as it leaves."""
+        if self.answer is not None:
+            return self.answer
+        if not self.rename:
+            return answer
+        value = json.loads(answer.body)
+        return json_answer(answer.status, {self.rename.get(key, key): inner for key, inner in value.items()})
 
 
 @dataclass(frozen=True)
@@ -36,13 +52,61 @@ def drop_answer(options: dict[str, Any]) -> Hitch:
     return Hitch(drop=True)
 
 
-KINDS = {"drop_answer": Kind(AFTER, drop_answer)}
+def half_answer(options: dict[str, Any]) -> Hitch:
+    """The thing is done, and the answer breaks off in the middle."""
+    return Hitch(half=True)
+
+
+def delay(options: dict[str, Any]) -> Hitch:
+    """The thing is done, and the answer comes late: {"seconds": 30}."""
+    seconds = options.get("seconds", 30)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= MOST_SECONDS:
+        raise Malformed(f'"seconds" is from 0 to {MOST_SECONDS:.0f}.')
+    return Hitch(wait=float(seconds))
+
+
+def fail_before(options: dict[str, Any]) -> Hitch:
+    """500, and nothing was done."""
+    return Hitch(answer=problem(500, "Internal error", "The desk misbehaves as it was told to; nothing was done."))
+
+
+def fail_after(options: dict[str, Any]) -> Hitch:
+    """500, although it was done."""
+    return Hitch(answer=problem(500, "Internal error", "The desk misbehaves as it was told to."))
+
+
+def change_schema(options: dict[str, Any]) -> Hitch:
+    """The answer's fields have other names: {"rename": {"customer": "client"}}."""
+    rename = options.get("rename", {})
+    if not isinstance(rename, dict) or not rename or not all(isinstance(name, str) for name in rename.values()):
+        raise Malformed('"rename" says which field of the answer is called what now.')
+    return Hitch(rename=rename)
+
+
+def refuse_key(options: dict[str, Any]) -> Hitch:
+    """401: the key that was good is not any more. Nothing was done."""
+    return Hitch(answer=problem(401, "Unauthorized", "This key is no longer good."))
+
+
+KINDS = {
+    "drop_answer": Kind(AFTER, drop_answer),
+    "half_answer": Kind(AFTER, half_answer),
+    "delay": Kind(AFTER, delay),
+    "fail_before": Kind(BEFORE, fail_before),
+    "fail_after": Kind(AFTER, fail_after),
+    "change_schema": Kind(AFTER, change_schema),
+    "refuse_key": Kind(BEFORE, refuse_key),
+}
+AT_SMTP = ("drop_answer",)  # what the mail server can do; the rest is for HTTP
 
 
 def plant(db: Connection, *, place: str, fault: str, times: int, options: dict[str, Any]) -> dict[str, Any]:
     """Let `fault` strike at `place` the next `times` times. Raises Malformed."""
     if place not in PLACES or fault not in KINDS:
         raise Malformed(f'"where" is one of {", ".join(PLACES)}; "fault" is one of {", ".join(KINDS)}.')
+    if place == "smtp" and fault not in AT_SMTP:
+        raise Malformed(f'At smtp "fault" is one of {", ".join(AT_SMTP)}.')
+    KINDS[fault].hitch(options)  # its options, before they are kept
     if not 1 <= times <= 1000:
         raise Malformed('"times" is from 1 to 1000.')
     values = (place, fault, json.dumps(options), times, now())

@@ -45,6 +45,7 @@ class Answer:
     body: bytes = b""
     media_type: str = "text/plain; charset=utf-8"
     headers: dict[str, str] = field(default_factory=dict)
+    half: bool = False  # it breaks off in the middle of its body
 
 
 class Dropped(Exception):
@@ -178,7 +179,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        if self.command != "HEAD":
+        if answer.half:
+            self.close_connection = True
+            self.wfile.write(answer.body[: len(answer.body) // 2])
+        elif self.command != "HEAD":
             self.wfile.write(answer.body)
         if answer.status == 413:
             self._hear_out()

@@ -1,0 +1,261 @@
+"""The page of stuck runs: each with what happened, what was already done outside, and what can be chosen. A fixed number of queries."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db.models import Q
+
+from access import rules
+from access.ids import as_uuid
+from access.models import AuditEntry, User
+from access.rules import Actor
+from artifacts import vault
+from artifacts.vault import Shown
+from config import clock
+from runs import recovery
+from runs.engine import gates
+from runs.engine.tools import TOOLS
+from runs.lifecycle import State
+from runs.models import Event, Run
+from runs.recovery import Choice, Parking
+from runs.story.course import PARKED
+from runs.story.wire import moment
+from runs.story.work import TROUBLE
+
+PAGE = 20
+TRAIL = 3
+LATELY = timedelta(hours=24)
+RECENT = 10
+FAILURES = ("step.failed", "effect.undo_failed", "action.unknown", "action.executed")
+EFFECTS = ("effect.done", "effect.undone", "effect.undo_failed")
+TOLD = tuple({"run.parked", *FAILURES, *EFFECTS})
+WORDS: Mapping[str, tuple[str, str]] = {  # choice → what it is called, and its button
+    "retry": ("Try again", "Try again"),
+    "compensate": ("Undo everything", "Undo everything"),
+    "hand_over": ("Hand to a person", "Hand over"),
+    "give_up": ("Give up", "Give up"),
+}
+CHOSE: Mapping[str, tuple[str, str]] = {  # choice → its colour, and its word once it was made
+    "retry": ("done", "Retried"),
+    "compensate": ("undone", "Undone"),
+    "hand_over": ("paused", "Handed over"),
+    "give_up": ("cancelled", "Given up"),
+}
+Told = tuple[int, Any, dict[str, str]]  # an event: its number, its parsed body, its payloads by role
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One line of what led here."""
+
+    seq: int
+    words: str
+    at: datetime
+    failed: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    """One thing that was done outside. `text` is a rendition."""
+
+    seq: int
+    text: str
+    state: str  # done undone failed
+    can_undo: bool
+
+
+@dataclass(frozen=True)
+class Option:
+    """One choice, and what it would do."""
+
+    choice: Choice
+    word: str
+    says: str
+    button: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One stuck run."""
+
+    run: Run
+    where: Parking
+    why: str
+    detail: str  # a rendition
+    trail: tuple[Mark, ...]
+    effects: tuple[Done, ...]
+    unclear: int  # how many things have no known outcome
+    options: tuple[Option, ...]
+    people: tuple[User, ...]
+    sees_events: bool
+
+    @property
+    def safe(self) -> bool:
+        """Whether it can be tried again without looking closer."""
+        return not self.unclear and any(option.choice == "retry" for option in self.options)
+
+    @property
+    def stands(self) -> timedelta:
+        return clock.now() - self.run.state_since
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What somebody chose lately."""
+
+    run: Run
+    shade: str
+    word: str
+    by: str
+    at: datetime
+    to: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """All of the page."""
+
+    cases: tuple[Case, ...]
+    total: int
+    outcomes: tuple[Run, ...]  # they wait for somebody to say what happened
+    recovered: tuple[Recovered, ...]
+
+
+def board(actor: Actor) -> Board:
+    """What this person may recover, the longest stuck first."""
+    mine = rules.visible(actor, Run, "runs.recover").select_related("agent", "owner", "title", "handed_to")
+    parked = mine.filter(state=State.PARKED).order_by("state_since")
+    unclear = mine.filter(state=State.WAITING, waiting__on="outcome").filter(Q(waiting__until=None)).order_by("state_since")
+    runs = list(parked[:PAGE])
+    return Board(tuple(_cases(runs, actor)), parked.count(), tuple(unclear[:PAGE]), tuple(_recovered(actor)))
+
+
+def stuck(actor: Actor) -> int:
+    """How many runs this person may recover."""
+    return rules.visible(actor, Run, "runs.recover").filter(state=State.PARKED).count()
+
+
+def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
+    theirs = Event.objects.filter(run_month__in={run.month for run in runs}, run_id__in=[run.pk for run in runs], type__in=TOLD)
+    events = theirs.order_by("seq").values_list("run_id", "seq", "body", "payloads")
+    told: dict[UUID, list[Told]] = defaultdict(list)
+    for run_id, seq, body, payloads in events:
+        told[run_id].append((seq, orjson.loads(body), payloads))
+    texts = vault.shown(UUID(pk) for lines in told.values() for _, _, payloads in lines for pk in payloads.values())
+    open_ends = gates.current().open_outcomes([run.pk for run in runs])
+    sees = {place: rules.can(actor, "runs.events", place) for place in {run.workspace_id for run in runs}}
+    holders = {place: tuple(recovery.people(place)) for place in {run.workspace_id for run in runs}}
+    cases = [_case(run, told[run.pk], texts, open_ends.get(run.pk, 0), holders[run.workspace_id]) for run in runs if told[run.pk]]
+    return [replace(case, sees_events=sees[case.run.workspace_id]) for case in cases]
+
+
+def _case(run: Run, lines: Sequence[Told], texts: Mapping[UUID, Shown], unclear: int, people: tuple[User, ...]) -> Case:
+    seq, body, payloads = next(line for line in reversed(lines) if line[1]["type"] == "run.parked")
+    where = recovery.parked_at(seq, body)
+    effects = _effects(lines, texts)
+    can_undo = sum(done.can_undo and done.state != "undone" for done in effects)
+    options = tuple(_option(choice, run, where, effects, can_undo) for choice in recovery.possible(run, where, can_undo, unclear))
+    return Case(
+        run=run,
+        where=where,
+        why=_sentence(PARKED.get(where.reason, where.reason)),
+        detail=_text(texts, payloads.get("detail")),
+        trail=tuple(_trail(lines, seq)),
+        effects=effects,
+        unclear=unclear,
+        options=options,
+        people=people,
+        sees_events=False,
+    )
+
+
+def _option(choice: Choice, run: Run, where: Parking, effects: Sequence[Done], can_undo: int) -> Option:
+    stay = sum(done.state != "undone" for done in effects)
+    left = "Nothing was done outside." if not stay else f"{_things(stay)} done outside {'stays' if stay == 1 else 'stay'}."
+    again = (
+        "Undoes what is left, under the same keys." if where.reason == "undo_failed" else "Keeps what was completed. Uses the same keys."
+    )
+    says = {
+        "retry": again,
+        "compensate": f"Undoes {_things(can_undo)}, the last first, and ends as Failed.",
+        "hand_over": "It stays stuck, and is theirs to look after.",
+        "give_up": f"Ends for good. {left}",
+    }
+    word, button = WORDS[choice]
+    if choice == "retry" and where.step:
+        word = f"Try again from “{step_title(where.step)}”"
+    return Option(choice, word, says[choice], button)
+
+
+def step_title(step: str) -> str:
+    """A step in people's words: the title of its tool, else its name."""
+    name = step.rpartition("/")[2].partition("#")[0].removeprefix("propose.")
+    if name in TOOLS:
+        return TOOLS[name].title
+    return {"perform": "Do what was approved"}.get(name, name.removeprefix("model.").replace("_", " ").replace("-", " ").capitalize())
+
+
+def _things(number: int) -> str:
+    return f"{number} {'thing' if number == 1 else 'things'}"
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _effects(lines: Sequence[Told], texts: Mapping[UUID, Shown]) -> tuple[Done, ...]:
+    found: dict[str, Done] = {}
+    for seq, body, payloads in lines:
+        data, kind = body["data"], body["type"]
+        if kind == "effect.done":
+            tool = TOOLS.get(data["tool"])
+            words = _text(texts, payloads.get("subject")) or (tool.title if tool else data["tool"])
+            found[data["key"]] = Done(seq, words, "done", data["can_undo"])
+        elif kind in EFFECTS and data["key"] in found:
+            was = found[data["key"]]
+            found[data["key"]] = Done(was.seq, was.text, "undone" if kind == "effect.undone" else "failed", was.can_undo)
+    return tuple(found.values())
+
+
+def _trail(lines: Sequence[Told], parked: int) -> list[Mark]:
+    """The last failures before it got stuck, in words."""
+    failed = [(seq, body) for seq, body, _ in lines if seq < parked and body["type"] in FAILURES and not body["data"].get("ok", False)]
+    return [Mark(seq, _failure(body), moment(body["at"]) or clock.now(), True) for seq, body in failed[-TRAIL:]]
+
+
+def _failure(body: Any) -> str:
+    data = body["data"]
+    match body["type"]:
+        case "step.failed":
+            return f"Attempt {data['attempt']} of “{step_title(data['step'])}”: {TROUBLE.get(data['error'], data['error'])}"
+        case "effect.undo_failed":
+            return f"Could not be undone: {TROUBLE.get(data['reason'], data['reason'])}"
+        case "action.unknown":
+            return "The answer of the outside was lost"
+        case _:
+            return "The outside did not do it"
+
+
+def _text(texts: Mapping[UUID, Shown], pk: str | None) -> str:
+    shown = texts.get(UUID(pk)) if pk else None
+    return shown.text if shown else ""
+
+
+def _recovered(actor: Actor) -> list[Recovered]:
+    entries = AuditEntry.objects.filter(workspace_id__in=actor.workspaces("runs.recover"), verb="recovered", at__gt=clock.now() - LATELY)
+    latest = list(entries.order_by("-at")[:RECENT])
+    runs = rules.visible(actor, Run, "runs.view").select_related("title").in_bulk([entry.subject_id for entry in latest])
+    ids = {entry.actor_id for entry in latest} | {entry.data.get("to", "") for entry in latest}
+    names = {str(pk): name for pk, name in User.objects.filter(pk__in=filter(as_uuid, ids)).values_list("pk", "name")}
+    found = [(entry, runs.get(UUID(entry.subject_id))) for entry in latest]
+    return [_as_recovered(entry, run, names) for entry, run in found if run is not None]
+
+
+def _as_recovered(entry: AuditEntry, run: Run, names: Mapping[str, str]) -> Recovered:
+    shade, word = CHOSE.get(entry.data["choice"], ("", entry.data["choice"]))
+    return Recovered(run, shade, word, names.get(entry.actor_id, "Somebody"), entry.at, names.get(entry.data.get("to", ""), ""))

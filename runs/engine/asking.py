@@ -1,0 +1,52 @@
+"""Asking people something, and waiting for the answer: the run spends nothing meanwhile, and a replay gets the same answer."""
+
+from uuid import UUID, uuid5
+
+import orjson
+
+from artifacts import vault
+from artifacts.models import Payload
+from runs.engine.outcomes import Waits
+from runs.engine.values import read_back
+from runs.engine.walk import Walk
+from runs.log import Text
+from runs.models import Event, Run
+from runs.vocabulary import QuestionAsked, RunWaiting
+
+
+def ask(walk: Walk, question: str) -> str:
+    """The answer of whoever may steer the run, in their own words."""
+    step = walk.journal.next_step("ask")
+    entry = walk.journal.find(step)
+    if entry is not None and entry.state == "done":
+        return str(read_back(entry))
+    asked = uuid5(walk.id, step)
+    if entry is None:
+        with walk.hold() as run:
+            entry = walk.journal.begin(step, kind="ask", given=question)
+            run.append(QuestionAsked(question=asked), actor=walk.agent, texts={"question": Text(question)})
+    answered = answer_to(walk.id, walk.month, asked)
+    if answered is None:
+        raise Waits(RunWaiting(on="answer", question=asked))
+    seq, payload = answered
+    with walk.hold() as run:
+        walk.journal.end(run, entry, (vault.opened(payload) or b"").decode(), label=payload.label, seq=seq)
+        walk.completed(run, step, None, 0)
+    return (vault.opened(payload) or b"").decode()
+
+
+def answer_to(run_id: UUID, month: object, question: UUID) -> tuple[int, Payload] | None:
+    """The event that answers a question of a run, with what it says; None while nobody has."""
+    told = (
+        Event.objects.filter(run_month=month, run_id=run_id, type="question.answered")
+        .order_by("seq")
+        .values_list("seq", "body", "payloads")
+    )
+    for seq, body, payloads in told:
+        if orjson.loads(body)["data"]["question"] == str(question):
+            return seq, Payload.objects.select_related("key").get(pk=payloads["answer"])
+    return None
+
+
+def answered(run: Run, question: UUID) -> bool:
+    return answer_to(run.pk, run.month, question) is not None

@@ -1,0 +1,68 @@
+"""Undoing what a run did outside: the last effect first, each by the tool that its own tool names for it.
+
+An undo is an exact action like any other: policies and freezes hold for it, it has a grant, a receipt and retries of its own, and it is
+journaled, so that a worker that is killed in the middle undoes nothing twice. It runs while the run is `compensating`, and only then.
+"""
+
+from typing import Any
+
+from runs import log, signals
+from runs.engine import effects, gates, ledger
+from runs.engine.channel import Channel
+from runs.engine.gates import Approved
+from runs.engine.journal import result_of
+from runs.engine.lease import Claim
+from runs.engine.ledger import Effect
+from runs.engine.outcomes import Parked
+from runs.engine.tools import TOOLS, Tool
+from runs.lifecycle import State
+from runs.models import JournalEntry, Run
+from runs.vocabulary import EffectUndoFailed, RunFailed
+
+
+def undoable(run: Run) -> list[Effect]:
+    """What of a run can be undone and is not, the last first: the order in which it is undone."""
+    return [effect for effect in reversed(ledger.effects(run)) if effect.can_undo and not effect.undone]
+
+
+def undo(run: Run, held: Claim) -> None:
+    """Undo all that can be. Waits and Parked as in a workflow: an undo may need a person, a retry or an operator."""
+    for effect in undoable(run):
+        _undo(run, held, effect)
+
+
+def finish(held: Claim) -> str:
+    """Nothing is left to undo: the run ends, as cancelled if somebody cancelled it, else as given up."""
+    with log.holding(held.run_id, token=held.token) as run:
+        if run.row.state != State.COMPENSATING:
+            return "interrupted"
+        if not signals.end_cancelled(run):
+            run.move(State.FAILED, RunFailed(reason="given_up"))
+    return "compensated"
+
+
+def _undo(run: Run, held: Claim, effect: Effect) -> None:
+    channel = Channel(run, held, branch=effect.branch)
+    try:
+        tool, arguments = _how(run, effect)
+        answer = channel.propose(tool, reason=f"Undoes {TOOLS[effect.tool].title.lower()}.", **arguments)
+        if not isinstance(answer, Approved):
+            raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
+        channel.perform(answer)
+    except Parked as trouble:
+        with effects.hold(held) as locked:
+            locked.append(EffectUndoFailed(key=effect.key, reason="refused" if trouble.reason == "refused" else "error"), actor=log.ENGINE)
+        raise Parked("undo_failed", step=trouble.step, detail=trouble.detail) from None
+
+
+def _how(run: Run, effect: Effect) -> tuple[Tool, dict[str, Any]]:
+    """The tool that undoes it, and its arguments: made of what was done and of what that gave."""
+    done = TOOLS.get(effect.tool)
+    tool = TOOLS.get(done.compensate) if done is not None and done.compensate else None
+    if done is None or tool is None or effect.action is None:
+        raise Parked("undo_failed", step=None, detail=f"The tool that undoes {effect.tool} is not loaded here.")
+    entry = JournalEntry.objects.select_related("result__key").filter(run_id=run.pk, kind="perform", action_id=effect.action).last()
+    gave = (result_of(entry) or {}).get("result") if entry else None
+    if gave is None:
+        raise Parked("undo_failed", step=None, detail="A person said that it happened, so what would undo it is not known.")
+    return tool, done.undo(gates.current().proposed(effect.action).arguments, gave) if done.undo else dict(gave)

@@ -1,0 +1,73 @@
+"""What a run did outside, as its log has it, and what of that was undone."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import orjson
+
+from artifacts.models import Payload
+from runs import log
+from runs.log import Held, Text
+from runs.models import Event, Run
+from runs.vocabulary import EffectDone, EffectUndone
+
+TOLD = ("effect.done", "effect.undone")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One thing that was done outside. `key` is its idempotency key, the id of its grant; `seq` the event that says so."""
+
+    key: str
+    tool: str
+    seq: int
+    can_undo: bool
+    action: UUID | None
+    undone: bool = False
+
+    @property
+    def branch(self) -> str:
+        """Where the steps of its undoing stand in the journal."""
+        return f"undo-{self.seq}/"
+
+
+def effects(run: Run) -> list[Effect]:
+    """All that the run did outside, in order."""
+    found: dict[str, Effect] = {}
+    told = Event.objects.filter(run_month=run.month, run_id=run.pk, type__in=TOLD).order_by("seq")
+    for seq, body in told.values_list("seq", "body"):
+        event = orjson.loads(body)
+        data = event["data"]
+        if event["type"] == "effect.undone":
+            if data["key"] in found:
+                found[data["key"]] = replace(found[data["key"]], undone=True)
+        else:
+            action = UUID(data["action"]) if "action" in data else None
+            found[data["key"]] = Effect(data["key"], data["tool"], seq, data["can_undo"], action)
+    return list(found.values())
+
+
+def tell(
+    run: Held,
+    *,
+    tool: str,
+    key: str,
+    can_undo: bool,
+    action: UUID,
+    step: str | None,
+    texts: Mapping[str, Text | Payload],
+    caused_by: int | None = None,
+) -> int:
+    """Write into the log that it happened: something was done outside, or undone if the step stands in the branch of an undoing."""
+    undone = _undone_by(run.row, step or "")
+    if undone is not None:
+        return run.append(EffectUndone(key=undone.key), actor=log.ENGINE, caused_by=undone.seq)
+    done = EffectDone(tool=tool, key=key, can_undo=can_undo, action=action, step=step)
+    return run.append(done, actor=log.ENGINE, texts=texts, caused_by=caused_by)
+
+
+def _undone_by(run: Run, step: str) -> Effect | None:
+    branch = re.match(r"undo-([0-9]+)/", step)
+    return next((effect for effect in effects(run) if effect.seq == int(branch[1])), None) if branch else None

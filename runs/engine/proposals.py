@@ -1,0 +1,127 @@
+"""Proposing an exact action, and waiting for what becomes of it. Whatever is settled is journaled, and a replay gets the same answer."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid5
+
+from runs import log, signals
+from runs.engine import effects, gates, looking, waiting
+from runs.engine.answering import Answers, answer_open
+from runs.engine.gates import Answer, Attached, Proposal
+from runs.engine.journal import digest, result_of
+from runs.engine.outcomes import Parked, Waits
+from runs.engine.tools import Tool
+from runs.engine.values import json_text
+from runs.engine.waiting import Patience
+from runs.engine.walk import Walk
+from runs.log import Held, Text
+from runs.models import JournalEntry
+from runs.vocabulary import BlockRaised, RunWaiting, StepStarted
+
+APPROVAL = "Get approval"  # the plan's step in which a proposal waits
+
+
+def propose(
+    walk: Walk,
+    tool: Tool,
+    arguments: dict[str, Any],
+    *,
+    files: Sequence[Attached],
+    reason: str,
+    plan_title: str,
+    answers: Answers | None = None,
+    patience: Patience | None = None,
+) -> Answer:
+    step = walk.journal.next_step(f"propose.{tool.name}")
+    entry = walk.journal.find(step)
+    nonce = str(uuid5(walk.id, step))
+    complete = tool.prepare(arguments, nonce) if tool.prepare else arguments
+    given = [tool.name, complete, [str(file.payload.pk) for file in files]]
+    if entry is not None and entry.input_digest != digest(given):
+        raise Parked(
+            "code_changed",
+            step=step,
+            detail=f"The code changed at {step}: it now proposes another action than the one that was recorded.",
+        )
+    if entry is not None and entry.state == "done":
+        return _answer_of(entry)
+    if entry is None or entry.action_id is None:
+        walk.check_budget()
+        found = looking.look(tool, complete, run_id=walk.id, step=step, calling=walk.lease.calling(looking.MAX_SECONDS + 5))
+        entry = _put_up(walk, Proposal(tool, complete, step, nonce, files, reason, found), given, plan_title)
+        if entry.state == "done":
+            return _answer_of(entry)
+    return _answered(walk, entry, step, plan_title, answers, patience)
+
+
+def _put_up(walk: Walk, proposal: Proposal, given: Any, plan_title: str) -> JournalEntry:
+    """Make the proposal known, with its journal entry, in one transaction; or not, if somebody asked for another plan before."""
+    tool, step = proposal.tool, proposal.step
+    refused: gates.Refused | None = None
+    with walk.hold() as run:
+        entry = walk.journal.begin(step, kind="propose", given=given)
+        if notes := signals.take(run, "revise"):
+            revised = gates.Revised(None, tool.name, run.row.seq, "\n\n".join(notes))
+            walk.journal.end(run, entry, _as_json(revised), label="internal", seq=revised.seq)
+            return entry
+        effects.check_scope(run, tool, proposal.arguments, step)
+        run.append(StepStarted(step=step, kind="propose", plan_step=walk.plan_step(plan_title)), actor=walk.agent)
+        answer = gates.current().propose(run, proposal)
+        if isinstance(answer, gates.Frozen):  # raised in here, so that nothing of this attempt is written or counted
+            raise Waits(RunWaiting(on="unfreezing", tool=answer.tool, until=answer.until))
+        if isinstance(answer, gates.Refused):
+            refused = answer
+            texts = {"detail": Text(answer.detail), "arguments": json_text(proposal.arguments, tool.label)}
+            run.append(BlockRaised(block=tool.name, reason=answer.reason), actor=log.ENGINE, texts=texts)
+        else:
+            walk.journal.became(entry, answer.action_id)
+    if refused is not None:
+        raise Parked("refused", step=step, detail=refused.detail)
+    return entry
+
+
+def _answered(walk: Walk, entry: JournalEntry, step: str, plan_title: str, answers: Answers | None, patience: Patience | None) -> Answer:
+    """What became of a proposal, journaled once it is settled; until then the run answers what is asked, and waits."""
+    answer = gates.current().answer(entry.action_id)
+    if isinstance(answer, gates.Waiting):
+        answer_open(walk.lease, walk.agent, answer.action_id, answers)
+        answer = waiting.withdrawn(walk.lease, walk.agent, entry, answer, patience)
+    if isinstance(answer, gates.Waiting | gates.Recallable):
+        raise waiting.for_answer(entry, answer, patience)
+    with walk.hold() as run:
+        if isinstance(answer, gates.Withdrawn) and (notes := signals.take(run, "revise")):
+            answer = gates.Revised(answer.action_id, answer.tool, run.row.seq, "\n\n".join(notes))
+        if answer.approved:
+            gates.current().deliver(run, answer.action_id)
+        walk.journal.end(run, entry, _as_json(answer), label="internal", seq=answer.seq)
+        _allowed(walk, run, step, plan_title)
+    return answer
+
+
+def _allowed(walk: Walk, run: Held, step: str, plan_title: str) -> None:
+    """A proposal is settled. A tool's own step of the plan is done when it was performed, not when it was allowed."""
+    at = walk.plan_step(plan_title)
+    if plan_title == APPROVAL:
+        walk.completed(run, step, at, 0)
+    else:
+        walk.completed(run, step, None, 0, done=max((at or 1) - 1, 0))
+
+
+def _as_json(answer: Answer) -> dict[str, Any]:
+    return {
+        "word": type(answer).__name__,
+        "tool": answer.tool,
+        "action": str(answer.action_id) if answer.action_id else None,
+        "seq": answer.seq,
+        "reason": answer.note if isinstance(answer, gates.Revised) else getattr(answer, "reason", ""),
+    }
+
+
+def _answer_of(entry: JournalEntry) -> Answer:
+    kept = result_of(entry)
+    if kept["word"] == "Revised":
+        return gates.Revised(UUID(kept["action"]) if kept["action"] else None, kept["tool"], kept["seq"], kept["reason"])
+    settled = UUID(kept["action"]), kept["tool"], kept["seq"]
+    if kept["word"] == "Rejected":
+        return gates.Rejected(*settled, kept["reason"])
+    return {"Approved": gates.Approved, "Expired": gates.Expired, "Withdrawn": gates.Withdrawn}[kept["word"]](*settled)

@@ -1,0 +1,60 @@
+"""One worker's walk through a run: what every verb of the channel needs to look up, to write down and to stop by."""
+
+from contextlib import AbstractContextManager
+
+from access.rules import Actor
+from runs import log
+from runs.engine import budget, effects
+from runs.engine.journal import Journal
+from runs.engine.lease import Claim
+from runs.engine.outcomes import Waits
+from runs.log import Held
+from runs.models import Run
+from runs.vocabulary import BudgetExceeded, BudgetWarned, CheckpointSaved, RunWaiting, StepCompleted
+
+
+class Walk:
+    """A run in a worker's hands. `branch`: where in the journal its steps stand; `plan`: the headings of the story."""
+
+    def __init__(self, run: Run, held: Claim, branch: str = "") -> None:
+        self.id, self.ref, self.month = run.pk, run.ref, run.month
+        self.lease = held
+        self.journal = Journal(run.pk, held.token, branch)
+        self.agent = Actor("agent", str(run.agent_id), run.agent.name)
+        self.plan: list[str] = []
+        self._row = run  # as it was read last: what is used of its budgets
+
+    def hold(self) -> AbstractContextManager[Held]:
+        """The run's lock under this worker's token; Interrupted if the run is no longer at work."""
+        return effects.hold(self.lease)
+
+    def check_budget(self) -> None:
+        """Before something new begins: wait for people if a budget is used up."""
+        if budget.over(self._row.budgets, budget.used(self._row, self.journal.steps())) is None:
+            return
+        with self.hold() as run:
+            spent = budget.over(run.row.budgets, budget.used(run.row, self.journal.steps()))
+            if spent is None:
+                return
+            run.append(BudgetExceeded(budget=spent.budget, used=spent.used, limit=spent.limit), actor=log.ENGINE)
+        raise Waits(RunWaiting(on="budget"))
+
+    def plan_step(self, title: str) -> int | None:
+        """Which step of the plan this is, counted from 1: the one with the same words."""
+        return next((i for i, step in enumerate(self.plan, 1) if step.casefold() == title.casefold()), None)
+
+    def completed(self, run: Held, step: str, plan_step: int | None, ms: int, *, done: int | None = None) -> None:
+        """Say that a step is done, and what of the plan is done and left with it."""
+        run.append(StepCompleted(step=step, plan_step=plan_step, ms=ms), actor=self.agent)
+        done = (plan_step or 0) if done is None else done
+        if self.plan:  # without one there is nothing that is done and left of it
+            run.append(CheckpointSaved(after=step, done=done, left=max(len(self.plan) - done, 0)), actor=log.ENGINE)
+
+    def count(self, run: Held, ms: int, tokens: int = 0, cost_micro: int = 0) -> None:
+        """Add to what the run has used; warn of a budget that is nearly used up by it."""
+        row, steps = run.row, self.journal.steps()
+        before = budget.used(row, steps - 1)
+        run.change(working_ms=row.working_ms + ms, tokens=row.tokens + tokens, cost_micro=row.cost_micro + cost_micro)
+        self._row = row
+        for spent in budget.near(row.budgets, before, budget.used(row, steps)):
+            run.append(BudgetWarned(budget=spent.budget, used=spent.used, limit=spent.limit), actor=log.ENGINE)

@@ -1,0 +1,111 @@
+"""Budgets: a run is warned, then waits for people, and goes on when they raise a limit. And timers."""
+
+from datetime import timedelta
+
+import pytest
+
+from access.rules import Actor, person
+from approvals import policy
+from config import clock
+from runs import signals, starting, updates
+from runs.engine import sweep
+from runs.engine.budget import NAMES, Spent, near, over
+from runs.errors import RunEnded
+from runs.models import Event, JournalEntry, Run
+from runs.updates import PeopleSet
+from tests.approvals.mailing import text
+from tests.runs import workflows
+from tests.runs.test_engine import approve, types, walk
+from tests.runs.workflows import World
+
+
+def spent(**more: int) -> dict:
+    return dict.fromkeys(NAMES, 0) | more
+
+
+def test_a_budget_is_warned_of_once_and_is_over_when_it_is_used_up():
+    budgets = {"tokens": 100}
+    assert list(near(budgets, spent(tokens=79), spent(tokens=81))) == [Spent("tokens", 81, 100)]
+    assert list(near(budgets, spent(tokens=80), spent(tokens=90))) == []
+    assert over(budgets, spent(tokens=99)) is None and over(budgets, spent(tokens=100)) == Spent("tokens", 100, 100)
+    assert over({}, spent(tokens=10**9)) is None
+
+
+@pytest.fixture
+def outside() -> World:
+    return workflows.reset()
+
+
+@pytest.fixture
+def run(cast, outside) -> Run:
+    """It may take two steps: its third would be the proposal."""
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    policy.set_rule(cast.workspace.pk, "note_it", name="Notes", outcome="automatic", by=None)
+    by = Actor("human", str(cast.agent.owner_id), "Priya")
+    more = {"title": "A talk", "workflow": "test-talk", "arguments": {"thing": "tea"}, "scope": {"thing": ["tea"]}}
+    return starting.start(agent=cast.agent, owner=cast.agent.owner, by=by, budgets={"steps": 2}, **more)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_over_its_budget_waits_for_people_and_goes_on_when_they_raise_it(cast, run, outside):
+    assert walk(run) == "waiting" and run.waiting["on"] == "budget"
+    assert types(run)[-2:] == ["budget.exceeded", "run.waiting"] and "budget.warned" in types(run)
+    updates.set_budgets(run, {"steps": 2, "tokens": 5}, by=person(cast.otto.pk))
+    run.refresh_from_db()
+    assert run.state == "waiting"  # still not enough
+    updates.set_budgets(run, {"steps": 50}, by=person(cast.otto.pk), note="It is nearly done.")
+    run.refresh_from_db()
+    assert run.state == "queued" and walk(run) == "waiting" and run.waiting["on"] == "decision"
+    approve(cast, run)
+    assert walk(run) == "succeeded" and len(outside.done) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_approved_is_done_also_when_the_budget_is_used_up_meanwhile(cast, run, outside):
+    updates.set_budgets(run, {"steps": 50}, by=person(cast.otto.pk))
+    walk(run)
+    approve(cast, run)
+    updates.set_budgets(run, {"steps": 6}, by=person(cast.otto.pk))
+    assert walk(run) == "succeeded"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_agent_never_sets_its_own_limits(cast, run):
+    agent = Actor("agent", str(cast.agent.pk), "support-triage", {cast.workspace.pk: frozenset({"runs.steer"})})
+    with pytest.raises(PeopleSet):
+        updates.set_budgets(run, {"steps": 50}, by=agent)
+    run.refresh_from_db()
+    assert run.budgets == {"steps": 2}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_limits_again_change_nothing_and_an_ended_run_has_none(cast, run):
+    head = run.seq
+    updates.set_budgets(run, {"steps": 2}, by=person(cast.otto.pk))
+    run.refresh_from_db()
+    assert run.seq == head
+    signals.send(run, kind="cancel", key="1", by=person(cast.otto.pk))
+    with pytest.raises(RunEnded):
+        updates.set_budgets(run, {"steps": 3}, by=person(cast.otto.pk))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_limits_are_set_on_the_page(cast, run, sign_in):
+    otto = sign_in(cast.otto)
+    answer = otto.post(f"/runs/{run.pk}/limits", {"cost": "2.50", "minutes": "30", "tokens": "", "note": "More."}, follow=True)
+    run.refresh_from_db()
+    assert run.budgets == {"cost_micro": 2_500_000, "working_ms": 1_800_000, "steps": 2}
+    assert "set the limits of the run" in text(answer) and "Now: cost €2.50, working time 30 min, steps 2." in text(answer)
+    assert "These are no limits" in text(otto.post(f"/runs/{run.pk}/limits", {"cost": "-1"}, follow=True))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_sleeps_holds_nothing_and_goes_on_when_its_time_has_come(cast, outside):
+    by = Actor("human", str(cast.agent.owner_id), "Priya")
+    run = starting.start(agent=cast.agent, owner=cast.agent.owner, by=by, title="Later", workflow="test-later", arguments={}, scope={})
+    assert walk(run) == "waiting" and run.waiting["on"] == "timer" and run.wake_at > clock.now() + timedelta(seconds=3500)
+    assert not run.lease.until
+    JournalEntry.objects.filter(run=run, step="timer#1").update(started_at=clock.now() - timedelta(hours=1))
+    Run.objects.filter(pk=run.pk).update(wake_at=clock.now())
+    sweep.sweep()
+    assert walk(run) == "succeeded" and Event.objects.filter(run_id=run.pk, type="report.published").count() == 1

@@ -1,0 +1,184 @@
+"""Stuck runs: an operator sees what happened and what was done, and chooses once how it goes on."""
+
+import pytest
+from django.test import Client
+
+from access.errors import BadInput
+from access.rules import person
+from approvals import decisions, policy
+from approvals.models import ProposedAction
+from runs import recovery
+from runs.engine.tools import Unavailable
+from runs.models import Event, Run
+from runs.recovery import AlreadyChosen, NotPossible
+from tests.approvals.mailing import text
+from tests.runs import workflows
+from tests.runs.test_compensation import cancel, told
+from tests.runs.test_engine import start, types, walk
+from tests.runs.workflows import World
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def outside() -> World:
+    return workflows.reset()
+
+
+@pytest.fixture
+def run(cast, outside) -> Run:
+    """It was tried as often as it may be."""
+    for tool in ("put", "note_it", "take_away"):
+        policy.set_rule(cast.workspace.pk, tool, name="Notes", outcome="automatic", by=None)
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    run = start(cast, "test-talk", {"thing": "tea"})
+    outside.fail_next(*[Unavailable("down")] * 3)
+    for _ in range(3):
+        Run.objects.filter(pk=run.pk, state="waiting").update(state="queued", waiting={}, wake_at=None)
+        walk(run)
+    assert run.state == "parked"
+    return run
+
+
+@pytest.fixture
+def undoing(cast, run, outside) -> Run:
+    """It could not undo what it had done."""
+    run = start(cast, "test-undone", {}, scope={})
+    walk(run)
+    cancel(cast, run)
+    outside.undo_faults = [Unavailable("down")] * 9
+    for _ in range(6):
+        if walk(run) == "parked":
+            break
+    outside.undo_faults = []
+    assert run.state == "parked"
+    return run
+
+
+def choose(cast, run: Run, choice: str, **more) -> None:
+    at = more.pop("at", None) or recovery.parking(run).seq
+    recovery.choose(run, choice, at=at, by=person(cast.otto.pk), **more)
+    run.refresh_from_db()
+
+
+def test_what_is_tried_again_goes_on_from_the_last_completed_step_with_fresh_attempts(cast, run, outside):
+    outside.fail_next(Unavailable("still down"))
+    choose(cast, run, "retry", note="The desk is back.")
+    assert run.state == "queued"
+    assert walk(run) == "waiting" and run.waiting["on"] == "retry"
+    Run.objects.filter(pk=run.pk).update(state="queued", waiting={}, wake_at=None)
+    assert walk(run) == "waiting" and run.waiting["on"] == "decision"
+    resolved = Event.objects.get(run_id=run.pk, type="deadletter.resolved")
+    assert '"choice":"retry"' in resolved.body and "note" in resolved.payloads
+
+
+def test_a_choice_is_made_once(cast, run):
+    at = recovery.parking(run).seq
+    choose(cast, run, "retry")
+    with pytest.raises(AlreadyChosen):
+        choose(cast, run, "give_up", at=at)
+    assert types(run).count("deadletter.resolved") == 1
+
+
+def test_a_choice_for_an_earlier_time_it_got_stuck_is_refused(cast, run, outside):
+    at = recovery.parking(run).seq
+    choose(cast, run, "retry")
+    outside.fail_next(*[Unavailable("down")] * 3)
+    for _ in range(3):
+        Run.objects.filter(pk=run.pk, state="waiting").update(state="queued", waiting={}, wake_at=None)
+        walk(run)
+    assert run.state == "parked"
+    with pytest.raises(AlreadyChosen):
+        choose(cast, run, "give_up", at=at)
+    assert run.state == "parked"
+
+
+def test_giving_up_ends_the_run_as_failed(cast, run):
+    choose(cast, run, "give_up", note="The customer called.")
+    assert run.state == "failed" and types(run)[-2:] == ["deadletter.resolved", "run.failed"]
+
+
+def test_handing_over_keeps_it_stuck_and_says_to_whom(cast, run):
+    choose(cast, run, "hand_over", to=cast.otto)
+    assert run.state == "parked" and run.handed_to == cast.otto
+    for to in (None, cast.riley, cast.olga):
+        with pytest.raises(BadInput):
+            choose(cast, run, "hand_over", to=to)
+    choose(cast, run, "retry")
+    assert run.handed_to is None
+
+
+def test_what_could_not_be_undone_is_undone_when_it_is_tried_again(cast, undoing, outside):
+    assert recovery.possible(undoing, recovery.parking(undoing), 2, 0) == ("retry", "hand_over", "give_up")
+    choose(cast, undoing, "retry")
+    assert undoing.state == "compensating"
+    for _ in range(4):
+        if walk(undoing) == "compensated":
+            break
+    assert undoing.state == "cancelled"
+    assert told(outside)[3:] == [("took away", "second"), ("took away", "first")]
+
+
+def test_giving_up_an_undo_ends_as_the_cancelled_run_that_it_is(cast, undoing):
+    choose(cast, undoing, "give_up")
+    assert undoing.state == "cancelled" and '"done":3' in Event.objects.filter(run_id=undoing.pk).latest("seq").body
+
+
+def test_undoing_everything_of_a_failed_run_ends_it_as_given_up(cast, run, outside):
+    failed = start(cast, "test-undone", {}, scope={})
+    outside.fail_next(*[workflows.Declined("no")] * 1)
+    walk(failed)
+    assert failed.state == "parked"
+    with pytest.raises(NotPossible):
+        choose(cast, failed, "compensate")  # nothing was done yet
+
+
+def test_what_people_rejected_is_not_asked_for_again(cast, run):
+    policy.set_rule(cast.workspace.pk, "put", name="Ask first", outcome="reviewers", by=None)
+    rejected = start(cast, "test-undone", {}, scope={})
+    walk(rejected)
+    action = ProposedAction.objects.get(run=rejected)
+    decisions.decide(action, reviewer=person(cast.riley.pk), verdict="rejected", digest=action.digest, reason="No.")
+    walk(rejected)
+    assert rejected.state == "parked"
+    with pytest.raises(NotPossible):
+        choose(cast, rejected, "retry")
+
+
+# the page ----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def otto(cast, sign_in) -> Client:
+    return sign_in(cast.otto)
+
+
+def test_the_page_says_what_happened_what_was_done_and_what_can_be_chosen(cast, run, undoing, otto, django_assert_max_num_queries):
+    with django_assert_max_num_queries(14):
+        page = text(otto.get("/recovery"))
+    assert "Stuck runs 2" in page
+    assert "It was tried as often as it may be." in page and "Attempt 3 of “Look”: it could not be reached" in page
+    assert "Try again from “Look”" in page and "Undoes what is left, under the same keys." in page
+
+
+def test_a_choice_on_the_page_is_carried_out_and_told(cast, run, otto):
+    at = recovery.parking(run).seq
+    answer = otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "note": "Enough."}, follow=True)
+    assert "Given up. The run has ended." in text(answer) and "Given up A talk by Otto" in text(answer)
+    again = otto.post(f"/runs/{run.pk}/recovery", {"choice": "retry", "at": at}, follow=True)
+    assert "Somebody has already chosen how this run goes on." in text(again)
+    run.refresh_from_db()
+    assert run.state == "failed"
+
+
+def test_ticked_runs_are_tried_again_and_those_that_changed_are_left(cast, run, otto):
+    at = recovery.parking(run).seq
+    answer = otto.post("/recovery/requeue", {"case": [f"{run.pk}@{at}", f"{run.pk}@x", "nonsense"]}, follow=True)
+    assert "1 run is tried again." in text(answer)
+    again = otto.post("/recovery/requeue", {"case": [f"{run.pk}@{at}"]}, follow=True)
+    assert "1 was left alone" in text(again)
+    assert "Nothing was ticked" in text(otto.post("/recovery/requeue", follow=True))
+
+
+def test_nothing_stuck_says_so(cast, otto):
+    assert "No run is stuck." in text(otto.get("/recovery"))
