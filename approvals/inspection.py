@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from access import characters
-from approvals import by_kind, domains, sniffing
+from approvals import by_kind, domains, letters, sniffing
 from approvals.canonical import CanonicalAction, pointer
 from approvals.findings import LOCK, NOTE, SEVERITIES, WARN, Facts, Warning
 from approvals.warning_words import WORDS, words
@@ -301,4 +301,5 @@ CHECKS: tuple[Check, ...] = (
     sensitive_values,
     repeats,
     *by_kind.CHECKS,
+    *letters.CHECKS,
 )

@@ -195,7 +195,12 @@ def sums(action: ProposedAction) -> dict[str, Any]:
     if what is None:
         return {"acks": acks}
     drawn = _card(action, what, full=True)
-    paths = ["/folded", "/json", *(file.path for file in drawn.files)]
+    paths = [
+        "/folded",
+        "/json",
+        *(file.path for file in drawn.files),
+        *([drawn.html.path, f"{drawn.html.path}/links"] if drawn.html else []),
+    ]
     return {"shown": drawn.shown_count, "folded": drawn.folded_count, "paths": paths, "acks": acks}
 
 

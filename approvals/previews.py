@@ -1,21 +1,53 @@
-"""The beginning of an attached file, as rows or text. What cannot be shown as text is named and can be downloaded."""
+"""What an attached file is and how it begins: rows, text, or a picture that is made when somebody looks. What is none of these is named
+and can be downloaded.
+
+Who may decide sees it from the bytes, by what they are and not by what they are called; everybody else sees the rendition.
+"""
 
 import csv
+import hashlib
 import io
+import json
+import re
 from collections.abc import Mapping
-from contextlib import suppress
 from uuid import UUID
 
-from cryptography.exceptions import InvalidTag
-
+from approvals import sniffing
 from approvals.cards import Preview
 from approvals.models import ProposedAction
-from artifacts import vault
+from artifacts import preview, vault
+from artifacts.charsets import decode
 from artifacts.models import Label, Payload
 
 TEXTS = ("text/", "message/", "application/json", "application/xml", "application/x-ndjson")
-READ = 256 * 1024  # bytes; a larger file is downloaded to be looked at
+READ = 1024 * 1024  # bytes of a text; a larger one is downloaded to be looked at
+OPENED = 32 * 1024 * 1024  # bytes of all files that are opened for one card
 ROWS, CELLS, LINES, CHARS = 20, 12, 60, 6000
+Row = tuple[str, str, int, str | None]  # label, media type, size, rendition
+
+KINDS: Mapping[str, str] = {
+    "text": "text",
+    "script": "a script",
+    "empty": "nothing, it is empty",
+    "unknown": "of a kind that Handrail does not know",
+    "pdf": "PDF",
+    **{kind: f"{kind.upper()} image" for kind in ("png", "jpeg", "gif", "webp", "bmp", "tiff")},
+    **{kind: f"{kind} archive" for kind in ("rar", "7z", "gzip", "bzip2", "xz", "zstd", "cab", "tar")},
+    "zip": "ZIP archive, or a document that is one",
+    "old-office": "old Office document",
+    "rtf": "RTF document",
+    "windows-program": "Windows program",
+    "unix-program": "Unix program",
+    "mac-program": "Mac program",
+    "java-program": "Java program",
+    "web-program": "WebAssembly program",
+    "windows-shortcut": "Windows shortcut",
+    "windows-help": "Windows help file",
+    "package": "package that installs programs",
+    "disk-image": "disk image",
+    "sqlite": "SQLite database",
+    **dict.fromkeys(("mp4", "mp3", "ogg", "wav"), "sound or film"),
+}
 
 
 def of(action: ProposedAction, *, full: bool) -> Mapping[int, tuple[str, Preview | None]]:
@@ -24,51 +56,107 @@ def of(action: ProposedAction, *, full: bool) -> Mapping[int, tuple[str, Preview
         return {}
     ids = [UUID(pk) for pk in action.attachments]
     fields = ("id", "label", "media_type", "size", "rendition")
-    rows = {row[0]: row[1:] for row in Payload.objects.filter(pk__in=ids).values_list(*fields)}
-    opened = _opened([pk for pk in ids if pk in rows and full and _readable(*rows[pk][:3])])
-    return {i: (rows[pk][0], _preview(pk, rows[pk], opened, full)) for i, pk in enumerate(ids) if pk in rows}
+    rows: dict[UUID, Row] = {row[0]: row[1:] for row in Payload.objects.filter(pk__in=ids).values_list(*fields)}
+    contents = _opened(_within_reach(ids, rows)) if full else {}
+    return {i: (rows[pk][0], _preview(pk, rows[pk], contents) if full else _rendered(rows[pk])) for i, pk in enumerate(ids) if pk in rows}
 
 
 def beginning(media_type: str, text: str) -> Preview:
-    """The first rows of CSV, the first lines of anything else."""
-    if media_type.split(";")[0].strip() in ("text/csv", "text/tab-separated-values"):
-        table = _table(text, "\t" if "tab" in media_type else ",")
+    """The first rows of CSV, the first lines of anything else; JSON indented."""
+    kind = media_type.split(";")[0].strip().lower()
+    if kind in ("text/csv", "text/tab-separated-values"):
+        table = _table(text, "\t" if "tab" in kind else _delimiter(text))
         if table:
             return table
-    lines = text[:CHARS].splitlines()
-    shown = "\n".join(lines[:LINES])
-    left = text.count("\n") + 1 - min(len(lines), LINES) if len(shown) < len(text.rstrip()) else 0
-    more = f"{left:,} more lines." if left > 0 else "There is more." if len(shown) < len(text.rstrip()) else ""
-    return Preview(text=shown, more=more)
+    if kind == "application/json" or kind.endswith("+json"):
+        return (
+            _lines(indented(text), "Indented here; the file has it on other lines.") if _is_json(text) else _lines(text, "It is not JSON.")
+        )
+    return _lines(text)
 
 
-def _readable(label: str, media_type: str, size: int) -> bool:
-    return label != Label.SECRET and media_type.startswith(TEXTS) and size <= READ
+def picture(content: bytes, page: int) -> preview.Picture | preview.NotDrawn:
+    """One page of a file, by what it is."""
+    kind = sniffing.sniff(content).kind
+    if kind not in preview.KINDS:
+        return preview.NotDrawn("kind", f"No picture can be made of it: by its content it is {KINDS.get(kind, kind)}.")
+    return preview.picture(content, kind, page)
 
 
-def _opened(ids: list[UUID]) -> dict[UUID, str]:
+# From the bytes
+
+
+def _within_reach(ids: list[UUID], rows: Mapping[UUID, Row]) -> list[UUID]:
+    """Which files are opened for the card: the first ones, up to OPENED. Nothing secret is."""
+    reach, total = [], 0
+    for pk in dict.fromkeys(ids):
+        if pk in rows and rows[pk][0] != Label.SECRET and total + rows[pk][2] <= OPENED:
+            reach.append(pk)
+            total += rows[pk][2]
+    return reach
+
+
+def _opened(ids: list[UUID]) -> dict[UUID, bytes | None]:
+    """The bytes; None of what can't be read any more."""
     if not ids:
         return {}
-    found = {}
-    for payload in Payload.objects.select_related("key").filter(pk__in=ids, erased_at=None):
-        with suppress(InvalidTag):
-            found[payload.pk] = vault.open_bytes(payload).decode("utf-8", "replace")
-    return found
+    return {payload.pk: vault.opened(payload) for payload in Payload.objects.select_related("key").filter(pk__in=ids, erased_at=None)}
 
 
-def _preview(pk: UUID, row: tuple[str, str, int, str | None], opened: Mapping[UUID, str], full: bool) -> Preview:
+def _preview(pk: UUID, row: Row, contents: Mapping[UUID, bytes | None]) -> Preview:
+    label, media_type, size, rendition = row
+    if rendition is None:
+        return Preview(withheld="Erased.")
+    if label == Label.SECRET:
+        return Preview(withheld="Secret: not shown here.")
+    if pk not in contents:
+        return Preview(withheld="Too large, with the others, to be looked into here. Download it to look at it.")
+    content = contents[pk]
+    if content is None:
+        return Preview(withheld="Its stored bytes can’t be read. This can’t be approved.")
+    return _looked_into(media_type, size, content)
+
+
+def _looked_into(media_type: str, size: int, content: bytes) -> Preview:
+    kind = sniffing.sniff(content).kind
+    told = {"kind": KINDS.get(kind, kind), "sha256": hashlib.sha256(content).hexdigest()}
+    if kind in preview.KINDS:
+        return Preview(drawn=True, **told)
+    if kind not in ("text", "script", "empty"):
+        return Preview(withheld="No preview: by its content it is no text, image or PDF. Download it to look at it.", **told)
+    if size > READ:
+        return Preview(withheld="Too large for a preview. Download it to look at it.", **told)
+    charset = re.search(r"charset=[\"']?([\w.:-]{1,40})", media_type, re.IGNORECASE)
+    begins = beginning(media_type, decode(content, charset[1] if charset else "").text)
+    return Preview(begins.head, begins.rows, begins.text, begins.more, **told)
+
+
+def _rendered(row: Row) -> Preview:
+    """The same for who may not see the bytes."""
     label, media_type, size, rendition = row
     if rendition is None:
         return Preview(withheld="Erased.")
     if label == Label.SECRET:
         return Preview(withheld="Secret: not shown here.")
     if not media_type.startswith(TEXTS):
-        return Preview(withheld=f"No preview of {media_type}." + (" Download it to look at it." if full else ""))
-    if size > READ:
-        return Preview(withheld="Too large for a preview." + (" Download it to look at it." if full else ""))
-    if full and pk not in opened:
-        return Preview(withheld="Its stored bytes can’t be read. This can’t be approved.")
-    return beginning(media_type, opened[pk] if full else rendition)
+        return Preview(withheld=f"No preview of {media_type}.")
+    return beginning(media_type, rendition) if size <= READ else Preview(withheld="Too large for a preview.")
+
+
+# Text
+
+
+def _lines(text: str, note: str = "") -> Preview:
+    lines = text[:CHARS].splitlines()
+    shown = "\n".join(lines[:LINES])
+    left = text.count("\n") + 1 - min(len(lines), LINES) if len(shown) < len(text.rstrip()) else 0
+    more = f"{left:,} more line{'' if left == 1 else 's'}." if left > 0 else "There is more." if len(shown) < len(text.rstrip()) else ""
+    return Preview(text=shown, more=f"{note} {more}".strip())
+
+
+def _delimiter(text: str) -> str:
+    first = text.partition("\n")[0]
+    return ";" if ";" in first and "," not in first else ","
 
 
 def _table(text: str, delimiter: str) -> Preview | None:
@@ -83,3 +171,31 @@ def _table(text: str, delimiter: str) -> Preview | None:
     left = max(total - 1 - min(len(rows) - 1, ROWS), 0)
     more = f"{left:,} more row{'' if left == 1 else 's'}." if left else ""
     return Preview(head=tuple(rows[0]), rows=tuple(tuple(row) for row in rows[1 : ROWS + 1]), more=more)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+_PIECE = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s"{}\[\],:]+')
+
+
+def indented(text: str) -> str:
+    """JSON with a line for each value. Its texts, numbers and keys stay as they are spelled, also a key that stands twice."""
+    parts: list[str] = []
+    depth, before = 0, ""
+    for match in _PIECE.finditer(text):
+        piece = match[0]
+        if piece in "}]":
+            depth -= 1
+        if (before in ("{", "[") and piece not in "}]") or before == "," or (piece in "}]" and before not in ("{", "[")):
+            parts.append("\n" + "  " * depth)
+        parts.append(": " if piece == ":" else piece)
+        if piece in "{[":
+            depth += 1
+        before = piece
+    return "".join(parts)

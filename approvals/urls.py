@@ -1,6 +1,6 @@
 from django.urls import path
 
-from approvals import bulk_views, freeze_views, group_views, outcome_views, policy_views, standing_views, views
+from approvals import attachment_views, bulk_views, freeze_views, group_views, outcome_views, policy_views, standing_views, views
 
 app_name = "approvals"
 urlpatterns = [
@@ -28,4 +28,7 @@ urlpatterns = [
     path("freezes", freeze_views.freezes_page, name="freezes"),
     path("freezes/<uuid:freeze_id>/lifting", freeze_views.lifting, name="lifting"),
     path("actions/<uuid:action_id>/attachments/<int:index>", views.attachment, name="attachment"),
+    path("actions/<uuid:action_id>/attachments/<int:index>/look", attachment_views.look, name="look"),
+    path("actions/<uuid:action_id>/attachments/<int:index>/pages/<int:page>", attachment_views.picture, name="picture"),
+    path("actions/<uuid:action_id>/html", attachment_views.letter, name="html"),
 ]

@@ -159,6 +159,35 @@ WORDS: Mapping[str, Words] = {
     ),
     "not_looked_up": Words("Nothing could be looked up.", "What stands outside is not known here."),
     "plain_http": Words("This goes out unencrypted.", "Whoever is on the way can read and change it."),
+    "hidden_text": Words(
+        "Text is in this HTML that people do not see.",
+        "{count} of it: {kind}. It stands below the message.",
+        "",
+        "I read what is hidden in the HTML and mean to send it.",
+    ),
+    "html_comments": Words("Comments are in this HTML.", "{count} of them. People do not see them, programs and models can read them."),
+    "html_does": Words(
+        "This HTML does something: {kind}.", "It is left out here. Most mail programs leave it out as well, or refuse the message."
+    ),
+    "html_style_sheet": Words("A style sheet is in this HTML.", "It is not applied here, so mail programs may show it otherwise."),
+    "html_remote": Words("Not loaded here: {kind}.", "From {shown}. Who opens the message may ask there, and so tells that it was opened."),
+    "html_embedded": Words("Pictures that the message itself brings are not drawn here.", "{count} of them."),
+    "html_without_text": Words("There is no text beside the HTML.", "Who reads mail as text sees nothing."),
+    "parts_differ": Words(
+        "The text and the HTML do not say the same.",
+        "Words that only one of them has: {count}. They stand below the message.",
+        "",
+        "I read both parts and mean to send both.",
+    ),
+    "parts_in_other_order": Words(
+        "The text and the HTML have the same words in another order.", "Read both: they may say different things."
+    ),
+    "parts_link_differently": Words(
+        "A link or an address stands in only one of the two parts.",
+        "{count} of them, to {shown}.",
+        "",
+        "I compared the links of both parts and mean to send both.",
+    ),
     "odd_url": Words(
         "This address can be read in two ways.",
         "Programs disagree on which host it names.",

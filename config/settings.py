@@ -166,6 +166,7 @@ CONTENT_SECURITY_POLICY = {
         "style-src": ["'self'"],
         "img-src": ["'self'"],
         "connect-src": ["'self'"],
+        "frame-src": ["'self'"],  # what may be framed says so itself: the HTML of an e-mail, in a sandbox
         "form-action": ["'self'"],
         "frame-ancestors": ["'none'"],
         "base-uri": ["'none'"],

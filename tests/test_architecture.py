@@ -36,6 +36,7 @@ MAKERS = {"runs/starting.py": {"Run"}, "artifacts/redaction.py": {"Policy"}}
 # who saves one thing that it has in its hand: file → names of variables
 SAVERS = {
     "access/models.py": {"user"},
+    "artifacts/boxed.py": {"drawn"},  # a picture
     "approvals/decisions.py": {"decision"},
     "approvals/gate.py": {"action"},
     "approvals/grants.py": {"grant"},
@@ -60,6 +61,8 @@ MARKS_SAFE = {
     "runs/presenting.py",
     "runs/templatetags/story.py",
 }
+# HTML that is no page of ours: a framed message has the one sheet that its policy names, and what is sent by mail has its styles with it
+FRAMED = {"artifacts/preview.py", "examples/support_triage/letters.py"}
 VIEWS = re.compile(r"[/_](views|api|consumers|pages|sockets)\.py$")
 CAPABILITIES_READERS = {"access/rules.py"}
 FUNCTION_MAX, FILE_MAX = 60, 450  # lines
@@ -372,8 +375,9 @@ def test_templates_escape_everything():
     assert [name(path) for path in templates() if re.search(UNESCAPED, COMMENTS.sub("", path.read_text("utf-8")))] == []
 
 
-def html_in_code(_: str, node: ast.AST) -> Found:
-    return inline_in(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) and "<" in node.value else []
+def html_in_code(file: str, node: ast.AST) -> Found:
+    found = inline_in(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) and "<" in node.value else []
+    return [each for each in found if not (file in FRAMED and each in ("an inline style", "a style attribute"))]
 
 
 def marks_safe(file: str, node: ast.AST) -> Found:
@@ -504,7 +508,6 @@ def test_what_is_not_inline_is_left_alone(html):
 
 def test_the_rules_read_all_of_the_code():
     names = {name(path) for path in code()}
-    assert {*WRITERS, *MAKERS, *LONGER, *SAVERS, *RAW_SQL, *CLOCKS, *READS_ENVIRONMENT, *HANDS_ON_ENVIRONMENT, *MARKS_SAFE} <= names, (
-        "a file moved"
-    )
+    named = {*WRITERS, *MAKERS, *LONGER, *SAVERS, *RAW_SQL, *CLOCKS, *READS_ENVIRONMENT, *HANDS_ON_ENVIRONMENT, *MARKS_SAFE, *FRAMED}
+    assert named <= names, "a file moved"
     assert len(names) > 100

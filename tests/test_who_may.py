@@ -30,8 +30,10 @@ from config import asgi, clock
 from config.api import api
 from runs import starting
 from runs.models import Run
+from tests.approvals.lettering import propose_letter
 from tests.approvals.mailing import propose_mail
 from tests.approvals.test_freezing import frozen
+from tests.artifacts.files import image
 
 PEOPLE = ["nobody", "gone", "olga", "riley", "morgan", "otto", "ada", "priya", "agent", "colleague", "stranger", "expired"]
 # gone: was deactivated while signed in. agent: the key of the agent whose run it is; colleague: another agent's of the same workspace;
@@ -80,6 +82,9 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "inbox/alike/<uuid:action_id>/decisions", "in in none ok no no no no none none none in", {}),
     ("GET", "actions/<uuid:action_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "actions/<uuid:action_id>/attachments/<int:index>", "in in none ok no no no no none none none in", {}),
+    ("GET", "actions/<uuid:action_id>/attachments/<int:index>/look", "in in none ok no no no no none none none in", {}),
+    ("GET", "actions/<uuid:action_id>/attachments/<int:index>/pages/<int:page>", "in in none ok no no no no none none none in", {}),
+    ("GET", "actions/<uuid:action_id>/html", "in in none ok no no no no none none none in", {}),
     ("GET", "actions/<uuid:action_id>/edit", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/edit", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/questions", "in in none ok no no no no none none none in", {}),
@@ -229,6 +234,7 @@ def things(cast) -> dict[str, Any]:
         "run": proposed.run,
         "outside": outside,
         "action": proposed.action,
+        "letter": propose_letter(cast, files=[("a.png", "image/png", image())]).action,
         "freeze": frozen(cast),
         "grant": standing_grant(cast),
         "group": groups.make(cast.workspace.pk, name="Finance", members=[cast.riley.pk], by=None),
@@ -257,9 +263,9 @@ def step(cast) -> EscalationStep:
 
 def filled(address: str, things: Mapping[str, Any]) -> str:
     run: Run = things["outside" if address.startswith("api/v1/runs/") else "run"]
-    action: ProposedAction = things["action"]
+    action: ProposedAction = things["letter" if address.endswith(("/html", "/look", "<int:page>")) else "action"]
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
-    values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0}
+    values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0, "<int:page>": 1}
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step")}
     values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}

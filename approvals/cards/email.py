@@ -1,21 +1,26 @@
-"""A letter: who it is from and for, its subject, its text and its files."""
+"""A letter: who it is from and for, its subject, its text, its HTML and its files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from approvals.both_parts import compare
 from approvals.canonical import CanonicalAction, pointer
-from approvals.cards.drawing import address, address_in, attachments, how, reaching, rest, sum_of, take
-from approvals.cards.parts import Card, Field, Line, Setting
+from approvals.cards.drawing import address, address_in, attachments, how, reaching, rest, sum_of, take, warns_at
+from approvals.cards.parts import Card, Field, Html, Line, Setting
+from artifacts import markup
 
 # names under which tools carry the parts of a message
 FROM = ("from", "from_", "from_address", "sender")
 TO, CC, BCC = ("to", "recipients"), ("cc",), ("bcc",)
 REPLY_TO = ("reply_to",)
-SUBJECT, BODY = ("subject",), ("body", "text")
+SUBJECT, BODY, HTML = ("subject",), ("body", "text"), ("html", "body_html", "html_body")
 
 
 def draw(action: CanonicalAction, setting: Setting) -> Card:
-    """From, To, Cc, Bcc, Reply-To, Subject, the letter and its files in the open; other headers and how it is run folded and counted."""
+    """From, To, Cc, Bcc, Reply-To, Subject, the letter and its files in the open; other headers and how it is run folded and counted.
+
+    HTML is drawn beside the text; its source, which is what is signed, is folded and counted.
+    """
     left = dict(action.arguments)
     addressed = [
         _addressed(action, setting, left, names, title)
@@ -25,6 +30,7 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
     letter = take(setting, left, BODY, title="Message")
     if letter is not None and not isinstance(letter.value, str):
         left[letter.name], letter = letter.value, None
+    html = _html(action, setting, left)
     fields = [each for each in (*addressed, subject) if each]
     fields = reaching(action, setting, fields)
     headers = tuple(rest(setting, left))
@@ -35,6 +41,7 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
         tool=action.tool,
         fields=tuple(fields),
         letter=letter,
+        html=html,
         files=attachments(action, setting),
         folded=(*headers, *how(action)),
         lines=(_sending(action),),
@@ -42,6 +49,40 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
         unit="e-mail",
         verb="send",
         facts=sum_of((len(action.recipients), "recipient"), (len(action.attachments), "attachment")),
+    )
+
+
+def html_name(arguments: Mapping[str, Any]) -> str:
+    """Under which name the arguments hold HTML; empty if they hold none."""
+    return next((each for each in HTML if isinstance(arguments.get(each), str) and arguments[each].strip()), "")
+
+
+def text_of(arguments: Mapping[str, Any]) -> str:
+    """The text that stands beside the HTML."""
+    found = next((arguments[each] for each in BODY if each in arguments), "")
+    return found if isinstance(found, str) else ""
+
+
+def _html(action: CanonicalAction, setting: Setting, left: dict[str, Any]) -> Html | None:
+    """The HTML part; of a redacted one only its source is told, for nothing can be read in it."""
+    name = html_name(left)
+    if not name:
+        return None
+    source, path = left.pop(name), pointer("arguments", name)
+    warns = warns_at(setting, path)
+    if setting.masked:
+        return Html(path, "HTML", name, source, warns=warns)
+    reading = markup.read(source)
+    return Html(
+        path,
+        "HTML",
+        name,
+        source,
+        unseen=tuple((each.why, each.text) for each in reading.unseen),
+        comments=tuple(reading.comments),
+        links=tuple((each.shown, each.to) for each in reading.links),
+        unlike=compare(text_of(action.arguments), reading),
+        warns=warns,
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
+from approvals.both_parts import Difference
 from approvals.wordwise import Part
 from runs.engine.tools import Limit, Looked
 
@@ -92,13 +93,38 @@ class Attached:
 
 @dataclass(frozen=True)
 class Preview:
-    """The beginning of a file: a table for CSV, else text. `more` says what is not on it; `withheld` says why there is nothing."""
+    """The beginning of a file: a table for CSV, else text. `more` says what is not on it; `withheld` says why there is nothing.
+
+    `kind` is what the file is by its content, in words, and `sha256` that of its bytes: only for who may see these. `drawn`: it is
+    shown as a picture, which is made when somebody looks.
+    """
 
     head: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     text: str = ""
     more: str = ""
     withheld: str = ""
+    kind: str = ""
+    sha256: str = ""
+    drawn: bool = False
+
+
+@dataclass(frozen=True)
+class Html:
+    """The HTML part of a letter. `value` is its source, which is what is signed; it is drawn in a frame from an address of its own.
+
+    What was read in it stands beside: text that nobody sees (why, text), comments, links (shown, to), and what only one part says.
+    """
+
+    path: str
+    title: str
+    name: str
+    value: str
+    unseen: tuple[tuple[str, str], ...] = ()
+    comments: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+    unlike: Difference = Difference()
+    warns: tuple[Warn, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,11 +223,12 @@ class Card:
     stays: tuple[tuple[str, Any], ...] = ()  # of the record that was looked up: what this does not touch
     earlier: tuple[Paid, ...] = ()
     times: int = 0  # how many earlier ones there are; not all of them are listed
+    html: Html | None = None  # beside the letter
 
     @property
-    def parts(self) -> "list[Field | Line | Attached | Row | Amount | Code | Place]":
+    def parts(self) -> "list[Field | Line | Attached | Row | Amount | Code | Place | Html]":
         """All that is signed, as it is drawn."""
-        single = [part for part in (self.amount, self.place, self.letter, self.code) if part is not None]
+        single = [part for part in (self.amount, self.place, self.letter, self.html, self.code) if part is not None]
         return [*self.rows, *self.fields, *single, *self.options, *self.files, *self.lines, *self.folded]
 
     @property
@@ -210,7 +237,7 @@ class Card:
 
     @property
     def folded_count(self) -> int:
-        return len(self.folded)
+        return len(self.folded) + (self.html is not None)  # of HTML the source is what is signed
 
     @property
     def count(self) -> int:

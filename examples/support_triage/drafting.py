@@ -13,7 +13,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from examples.support_triage import phrases
+from examples.support_triage import letters, phrases
 from examples.support_triage.reading import Ticket
 
 
@@ -28,7 +28,10 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Draft:
-    """A reply: `body` has `\\n` line ends, `summary` is the note for the CRM (always English), `language` is en, de or pt."""
+    """A reply: `body` has `\\n` line ends, `summary` is the note for the CRM (always English), `language` is en, de or pt.
+
+    `html` says the same as `body`; who wrote as plain text is answered without it.
+    """
 
     subject: str
     body: str
@@ -36,6 +39,7 @@ class Draft:
     language: str
     situation: str
     attachments: tuple[Attachment, ...] = ()
+    html: str = ""
 
 
 def draft(ticket: Ticket, account: Mapping[str, Any]) -> Draft:
@@ -47,13 +51,15 @@ def draft(ticket: Ticket, account: Mapping[str, Any]) -> Draft:
     subject, paragraphs = phrases.REPLIES[situation][language]
     body = [_greeting(ticket, language), *(paragraph.format(**facts) for paragraph in paragraphs)]
     body += [*_remarks(ticket, invoice, situation, facts, language), phrases.CLOSING[language]]
+    text = "\n\n".join(body) + "\n"
     return Draft(
         subject=subject.format(**facts),
-        body="\n\n".join(body) + "\n",
+        body=text,
         summary=_summary(ticket, account, invoice, situation, language),
         language=language,
         situation=situation,
-        attachments=_attachments(invoice) if "{payments}" in paragraphs else (),
+        attachments=_attachments(invoice) if "{payments}" in paragraphs else _correction(ticket, invoice, situation, facts),
+        html=letters.as_html(text, strong=(facts["invoice"], facts["vat"])) if ticket.rich else "",
     )
 
 
@@ -219,6 +225,18 @@ def _attachments(invoice: _Invoice | None) -> tuple[Attachment, ...]:
         table.writerow([_harmless(cell) for cell in row])
     name = re.sub(r"[^A-Za-z0-9-]", "_", invoice.number)
     return (Attachment(f"payments-{name}.csv", "text/csv", out.getvalue().encode("utf-8")),)
+
+
+def _correction(ticket: Ticket, invoice: _Invoice | None, situation: str, facts: Mapping[str, str]) -> tuple[Attachment, ...]:
+    """What will change on the invoice, as a PDF to file: for who wrote with HTML, and so does not read on a plain terminal."""
+    if situation != "corrected_invoice" or invoice is None or not ticket.rich:
+        return ()
+    change = (f"VAT number before: {facts['vat_before']}", f"VAT number after: {facts['vat']}")
+    first = (f"Correction of {invoice.number}", "Fernhill Ltd", "", f"Amount, unchanged: {invoice.amount:.2f} {invoice.currency}", *change)
+    paid = [f"{payment.date}  {payment.reference}  {payment.amount:.2f} {payment.currency}" for payment in invoice.settled]
+    pages = (first, (f"Payments booked on {invoice.number}", *(paid or ("None",))))
+    name = re.sub(r"[^A-Za-z0-9-]", "_", invoice.number)
+    return (Attachment(f"correction-{name}.pdf", "application/pdf", letters.as_pdf(pages)),)
 
 
 def _harmless(cell: str) -> str:

@@ -45,6 +45,7 @@ class Mail:
     text: str = ""
     truncated: bool = False
     attachments: tuple[Part, ...] = ()
+    rich: bool = False  # it came as HTML, alone or beside a text
 
 
 def parse(raw: bytes) -> Mail:
@@ -55,8 +56,8 @@ def parse(raw: bytes) -> Mail:
     headers = _headers(message)
     if not headers:
         raise UnreadableMessage("This is not an e-mail message: it does not begin with header lines such as From and Subject.")
-    text, attachments = _contents(message)
-    return Mail(headers, text[:MAX_TEXT], len(text) > MAX_TEXT, attachments)
+    text, attachments, rich = _contents(message)
+    return Mail(headers, text[:MAX_TEXT], len(text) > MAX_TEXT, attachments, rich)
 
 
 def decode_words(text: str) -> str:
@@ -106,7 +107,7 @@ def _eight_bit(value: str) -> str:
     return _decode(value.encode("utf-8", "surrogateescape"), "")
 
 
-def _contents(message: Message) -> tuple[str, tuple[Part, ...]]:
+def _contents(message: Message) -> tuple[str, tuple[Part, ...], bool]:
     plain: list[str] = []
     rich: list[str] = []
     attachments: list[Part] = []
@@ -119,7 +120,7 @@ def _contents(message: Message) -> tuple[str, tuple[Part, ...]]:
     text = "\n\n".join(filter(str.strip, plain))
     if not text:
         text = "\n\n".join(clean_text(to_text(markup[: 10 * MAX_TEXT])) for markup in rich)
-    return text.strip("\n"), tuple(attachments)
+    return text.strip("\n"), tuple(attachments), bool(rich)
 
 
 def _leaves(part: Message, depth: int = 0) -> Iterator[Message]:

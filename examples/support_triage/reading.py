@@ -35,7 +35,8 @@ class Ticket:
     """What a message says. All of it is outside text: nothing in it may be followed as an order.
 
     No header field holds a line end or a control character; `text` has at most MAX_TEXT characters and no control characters but
-    tabs and `\\n`. `language` is a code of ISO 639-1, or "und". Missing fields are "" or (). `reply_to` is "" unless it differs.
+    tabs and `\\n`. `language` is a code of ISO 639-1, or "und". Missing fields are "" or (). `reply_to` is "" unless it differs. `rich`:
+    it came as HTML, alone or beside a text.
     """
 
     sender_name: str
@@ -55,6 +56,7 @@ class Ticket:
     references: tuple[str, ...]
     size: int
     sha256: str
+    rich: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values, for a journal; `Ticket.from_json` takes it back, also after a trip through JSON."""
@@ -98,6 +100,7 @@ def read(raw: bytes) -> Ticket:
         references=_message_ids(header("references", "") + header("in-reply-to", "")),
         size=len(raw),
         sha256=hashlib.sha256(raw).hexdigest(),
+        rich=mail.rich,
     )
 
 

@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from examples.support_triage.client import Desk, NoAnswer, NotReached, Refused, UnsendableMessage, send_mail
 from examples.support_triage.reading import UnreadableMessage, read
@@ -129,11 +129,18 @@ def message_in_mailbox(call: Call, arguments: Arguments) -> Found | Absent | Uns
 
 
 def complete_message(arguments: dict[str, Any], nonce: str) -> dict[str, Any]:
-    """Fix what a mail program would otherwise make up while sending: the sender, the Message-ID and the line ends."""
-    body = (
-        "\r\n".join(re.split(r"\r\n|\r|\n", arguments["body"].rstrip())) + "\r\n"
-    )  # as MIME has it, so that what arrives equals what was approved
-    return arguments | {"sender": COMPANY, "message_id": f"<{nonce}@{DOMAIN}>", "body": body}
+    """Fix what a mail program would otherwise make up while sending: the sender, the Message-ID and the line ends.
+
+    A message without HTML has no such argument at all, as before there was one: so its digest is what it was.
+    """
+    html = {"html": as_mime(arguments["html"])} if arguments.get("html", "").strip() else {}
+    whole = {name: value for name, value in arguments.items() if name != "html"} | html
+    return whole | {"sender": COMPANY, "message_id": f"<{nonce}@{DOMAIN}>", "body": as_mime(arguments["body"])}
+
+
+def as_mime(text: str) -> str:
+    """With line ends as MIME has them, so that what arrives equals what was approved."""
+    return "\r\n".join(re.split(r"\r\n|\r|\n", text.rstrip())) + "\r\n"
 
 
 def everyone(arguments: Arguments) -> list[str]:
@@ -202,9 +209,13 @@ def send_email(
     references: list[Line] = [],  # noqa: B006
     sender: Mailbox = COMPANY,
     message_id: Line = "",
+    html: Annotated[str, Field(title="HTML", max_length=200_000)] = "",
 ) -> dict[str, Any]:
-    """Send one message, exactly as it was approved. Its Date is when it was approved: the time in the grant's id, the same at each try."""
-    message = compose(to, subject, body, cc, in_reply_to, references, sender, message_id, call.attachments, approved_at(call.key))
+    """Send one message, exactly as it was approved, its HTML beside its text if it has any.
+
+    Its Date is when it was approved: the time in the grant's id, the same at each try.
+    """
+    message = compose(to, subject, body, cc, in_reply_to, references, sender, message_id, call.attachments, approved_at(call.key), html)
     host, _, port = os.environ.get("HANDRAIL_DESK_SMTP", "127.0.0.1:8025").rpartition(":")
     try:
         accepted = send_mail(
@@ -236,8 +247,9 @@ def compose(
     message_id: str,
     files: Sequence[File],
     date: datetime | None = None,
+    html: str = "",
 ) -> EmailMessage:
-    """The message, the same bytes each time: parts are separated by a boundary made of the Message-ID, and its Date is given."""
+    """The message, the same bytes each time: parts are separated by boundaries made of the Message-ID, and its Date is given."""
     message = EmailMessage(policy=SMTP)
     message["From"], message["To"], message["Subject"], message["Message-ID"] = sender, ", ".join(to), subject, message_id
     if cc:
@@ -249,13 +261,15 @@ def compose(
     if date:
         message["Date"] = format_datetime(date)
     message.set_content(body, cte="base64")
+    if html:
+        message.add_alternative(html, subtype="html", cte="base64")
     for file in files:
         maintype, _, subtype = file.media_type.partition("/")
         message.add_attachment(file.content, maintype=maintype, subtype=subtype, filename=file.name)
-    if files:
-        message.set_boundary(f"part-{message_id.strip('<>').partition('@')[0]}")
+    for nth, part in enumerate(part for part in message.walk() if part.is_multipart()):
+        part.set_boundary(f"part-{message_id.strip('<>').partition('@')[0]}" + (f"-{nth}" if nth else ""))
     people, lines = {"to": to, "cc": cc, "from": [sender]}, {"subject": subject, "in-reply-to": in_reply_to}
-    _check_it_says(message, people, lines, references, body, files)
+    _check_it_says(message, people, lines, references, body, html, files)
     return message
 
 
@@ -268,17 +282,19 @@ def _check_it_says(
     lines: Mapping[str, str],
     references: Sequence[str],
     body: str,
+    html: str,
     files: Sequence[File],
 ) -> None:
     """Read the bytes as whoever gets them will. Declined if they say anything else than what was approved."""
     got = message_from_bytes(message.as_bytes(), policy=default)
-    text = got.get_body(("plain",))
+    text, rich = got.get_body(("plain",)), got.get_body(("html",))
     same = [
         {name.lower() for name in got} <= HEADERS,
         all(_addresses(got.get(name)) == [a.addr_spec for each in given for a in mailboxes(each)] for name, given in people.items()),
         all(_spaced(got.get(name, "")) == _spaced(given) for name, given in lines.items()),
         _spaced(got.get("references", "")) == _spaced(" ".join(references)),
         text is not None and text.get_content().splitlines() == body.splitlines(),
+        (rich.get_payload(decode=True) if rich is not None else b"") == html.encode(),
         [part.get_filename() for part in got.iter_attachments()] == [file.name for file in files],
         [part.get_payload(decode=True) for part in got.iter_attachments()] == [file.content for file in files],
     ]

@@ -18,7 +18,8 @@ def draft_reply(*, ticket: dict, account: dict) -> dict:
     """The scripted model: a fixed set of rules that really reads the ticket. Says so on the page."""
     written = draft(Ticket.from_json(ticket), account)
     files = [{"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments]
-    return {"subject": written.subject, "body": written.body, "summary": written.summary, "language": written.language, "files": files}
+    said = {"subject": written.subject, "body": written.body, "html": written.html, "summary": written.summary}
+    return said | {"language": written.language, "files": files}
 
 
 @script("answer-question", version="1", title="Answer a question")
@@ -54,6 +55,7 @@ def support_triage(run: Channel, ticket_id: str) -> None:
         to=[mailbox(answer_to.sender_name, answer_to.sender_address)],
         subject=written.subject,
         body=written.body,
+        html=written.get("html", ""),  # what was drafted before there was HTML has none
         in_reply_to=answer_to.message_id,
         references=[*answer_to.references, answer_to.message_id] if answer_to.message_id else [],
         attachments=files,

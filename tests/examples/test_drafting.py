@@ -3,13 +3,16 @@
 import csv
 import dataclasses
 import io
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.support_triage import phrases
+from approvals.both_parts import compare
+from artifacts import markup
+from examples.support_triage import letters, phrases
 from examples.support_triage.desk.seed import ACCOUNTS
 from examples.support_triage.drafting import draft
 from examples.support_triage.reading import Ticket, read
@@ -61,6 +64,21 @@ def test_a_corrected_invoice_carries_the_number_that_was_asked_for():
     assert "PT 509 442 013" in reply.body
     assert "PT 501 234 567" in reply.summary
     assert "INV-21077.pdf" in reply.body
+
+
+def test_who_wrote_html_is_answered_in_both_and_both_say_the_same():
+    reply = draft(sample("wrong-vat-number.eml"), ALDER)
+    assert "<b>PT 509 442 013</b>" in reply.html and not compare(reply.body, markup.read(reply.html))
+    (file,) = reply.attachments
+    assert (file.name, file.media_type) == ("correction-INV-21077.pdf", "application/pdf") and file.content.isascii()
+    assert draft(sample("duplicate-charge.eml"), BRIGHTWATER).html == ""
+
+
+@given(st.text(max_size=200))
+def test_whatever_a_text_says_its_html_says_the_same(body):
+    html = letters.as_html(body, strong=("a", "1", "<"))
+    assert not compare(body, markup.read(html)).only_html
+    assert not {"script", "img", "a"} & set(re.findall(r"<([a-z]+)", html))
 
 
 def test_a_german_message_gets_a_german_answer():

@@ -14,7 +14,8 @@ from runs.engine.tools import Declined, File, InvalidArguments
 
 def composed(arguments, files=()):
     a = complete_message({"cc": [], "bcc": [], "in_reply_to": "", "references": []} | arguments, "00000000-0000-5000-8000-000000000001")
-    message = compose(a["to"], a["subject"], a["body"], a["cc"], a["in_reply_to"], a["references"], a["sender"], a["message_id"], files)
+    said = (a["to"], a["subject"], a["body"], a["cc"], a["in_reply_to"], a["references"], a["sender"], a["message_id"], files)
+    message = compose(*said, html=a.get("html", ""))
     return a, message_from_bytes(message.as_bytes(), policy=policy.default)
 
 
@@ -30,6 +31,30 @@ def test_what_arrives_has_the_addresses_subject_body_and_files_of_the_action():
         (f.name, f.content) for f in files
     ]
     assert received["Message-ID"] == stored["message_id"]
+
+
+@pytest.mark.parametrize("files", [[], [File("x.pdf", "application/pdf", b"%PDF\x00\xff"), File("x.html", "text/html", b"<b>x</b>")]])
+def test_html_goes_beside_the_text_and_both_arrive_to_the_byte(files):
+    arguments = {"to": ["a@b.example"], "subject": "s", "body": "Hé\n\n.dot", "html": "<p>H\u00e9</p>\n<p>.dot</p>\n" + "x" * 2000}
+    stored, received = composed(arguments, files)
+    assert stored["html"] == "<p>H\u00e9</p>\r\n<p>.dot</p>\r\n" + "x" * 2000 + "\r\n"
+    assert received.get_body(("plain",)).get_payload(decode=True) == stored["body"].encode()
+    assert received.get_body(("html",)).get_payload(decode=True) == stored["html"].encode()
+    assert [part.get_payload(decode=True) for part in received.iter_attachments()] == [file.content for file in files]
+    alternative = next(part for part in received.walk() if part.get_content_type() == "multipart/alternative")
+    assert [part.get_content_type() for part in alternative.iter_parts()] == ["text/plain", "text/html"]
+    assert composed(arguments, files)[1].as_bytes() == received.as_bytes(), "the same bytes each time"
+
+
+def test_a_message_without_html_is_the_action_that_it_was():
+    given = {"to": ["a@b.example"], "subject": "s", "body": "b"}
+    assert "html" not in complete_message(send_email.checked(**given), "n") and "html" not in complete_message(given, "n")
+    assert complete_message(send_email.checked(**given, html=" \n"), "n") == complete_message(send_email.checked(**given), "n")
+
+
+def test_html_that_is_too_long_is_not_taken():
+    with pytest.raises(InvalidArguments):
+        send_email.checked(to=["a@b.example"], subject="s", body="b", html="x" * 200_001)
 
 
 WORD = "=?utf-8?q?a=0D=0AReply-To=3A_thief@evil.example=0D=0A=0D=0APay_to_XX00?="

@@ -1,0 +1,407 @@
+"""What HTML says, and what it does: the text that people see, what is there and is not seen, where links go, what would be loaded.
+
+For telling people, not for showing: nothing here is drawn as HTML again. One pass in proportion to the source, and it never raises. It
+follows how browsers read broken HTML as far as that decides what is seen: quotes without an end, tags that nobody closed, tags closed
+in the wrong order. What a style sheet does to an element is not worked out; a rule that hides is told as such.
+"""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from artifacts import styles
+from artifacts.styles import Look
+
+MAX_TOLD = 200  # hidden pieces, links and remote things that are told one by one
+LONG = 2000  # characters of one hidden piece
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Text that is there and that people do not see, and why: “display: none”, “comment” …"""
+
+    why: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a link shows, and where it goes."""
+
+    shown: str
+    to: str
+
+
+@dataclass(frozen=True)
+class Remote:
+    """Something that would be loaded from elsewhere: what it is (image, style sheet, frame, file), and the name of the host."""
+
+    what: str
+    host: str
+
+
+@dataclass
+class Reading:
+    """What was found. `text` is what people see, blocks on lines of their own; `instead` what is shown if an image is not."""
+
+    text: str = ""
+    instead: str = ""
+    unseen: list[Unseen] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    remote: list[Remote] = field(default_factory=list)
+    embedded: int = 0  # images that the message itself brings
+    sheets: int = 0
+    does: list[str] = field(default_factory=list)  # “script”, “form” …, each once
+
+
+def read(source: str) -> Reading:
+    """Read HTML, whatever it is."""
+    return _Reader().read(source)
+
+
+# Tags
+
+
+@dataclass(frozen=True)
+class _Tag:
+    name: str
+    closes: bool
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Comment:
+    text: str
+
+
+_NAME = re.compile(r"(/?)([A-Za-z][^\s/>]*)")
+_GAP = re.compile(r"[\s/]*")
+_ATTRIBUTE = re.compile(r"[^\s/>][^\s/>=]*")
+_EQUALS = re.compile(r"\s*=\s*")
+_BARE = re.compile(r"[^\s>]*")
+_COMMENT_END = re.compile(r"--!?>")
+RAW = frozenset({"script", "style", "title", "textarea", "iframe", "noembed", "noframes", "xmp"})  # what is in them is no HTML
+_RAW_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in RAW}
+
+
+def _pieces(source: str) -> Iterator[str | _Tag | _Comment]:
+    """Text, tags and comments, in order. What is in an element of RAW comes as a text right after its tag."""
+    at = 0
+    while (begin := source.find("<", at)) >= 0:
+        if begin > at:
+            yield html.unescape(source[at:begin])
+        name = _NAME.match(source, begin + 1)
+        if name:
+            tag, at = _tag(source, name)
+            if tag is None:
+                yield _Comment(source[begin:])  # it has no end, so nothing of it is shown
+                return
+            yield tag
+            if tag.name in RAW and not tag.closes:
+                end = _RAW_END[tag.name].search(source, at)
+                upto = end.start() if end else len(source)
+                yield source[at:upto]
+                at = upto
+        elif source.startswith(("<!", "<?", "</"), begin):
+            said, at = _aside(source, begin)
+            yield said
+        else:
+            yield "<"
+            at = begin + 1
+    if at < len(source):
+        yield html.unescape(source[at:])
+
+
+def _tag(source: str, name: re.Match[str]) -> tuple[_Tag | None, int]:
+    """A tag with its attributes, the first of each name, and where to read on; None if it never ends."""
+    at, found = name.end(), {}
+    while True:
+        at = _end(_GAP, source, at)
+        if at >= len(source):
+            return None, at
+        if source[at] == ">":
+            return _Tag(name[2].lower(), bool(name[1]), found), at + 1
+        key_at, at = at, _end(_ATTRIBUTE, source, at)
+        key, value = source[key_at:at].lower(), ""
+        equals = _EQUALS.match(source, at)
+        if equals:
+            at = equals.end()
+            quote = source[at : at + 1]
+            if quote and quote in "\"'":
+                end = source.find(quote, at + 1)
+                if end < 0:
+                    return None, len(source)
+                value, at = source[at + 1 : end], end + 1
+            else:
+                value_at, at = at, _end(_BARE, source, at)
+                value = source[value_at:at]
+        found.setdefault(key, html.unescape(value))
+
+
+def _end(pattern: re.Pattern[str], source: str, at: int) -> int:
+    match = pattern.match(source, at)
+    return match.end() if match else at
+
+
+def _aside(source: str, begin: int) -> tuple[_Comment | str, int]:
+    """A comment, or what browsers take for one; a doctype says nothing."""
+    if source.startswith("<!--", begin):
+        end = _COMMENT_END.search(source, begin + 2)
+        text = source[begin + 4 : end.start()] if end and end.start() > begin + 4 else "" if end else source[begin + 4 :]
+        return _Comment(text), end.end() if end else len(source)
+    to = source.find(">", begin)
+    upto = to if to >= 0 else len(source)
+    text = source[begin + 2 : upto]
+    return ("" if text.lower().startswith("doctype") else _Comment(text)), upto + 1
+
+
+# Elements
+
+VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())  # noqa: SIM905
+_FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())  # noqa: SIM905
+_BLOCKS = frozenset(
+    "address article aside blockquote br caption center dd div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header hr li main nav ol p "  # noqa: SIM905
+    "pre section table tbody td tfoot th thead tr ul".split()
+)
+_BOUNDS = frozenset("table td th caption ul ol dl button".split())  # noqa: SIM905  what is open beyond them stays open
+# a tag → what it ends if nobody did
+_ENDS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(_BLOCKS - {"br", "li", "dd", "dt", "td", "th", "tr", "tbody", "thead", "tfoot", "caption"}, frozenset({"p"})),
+    "li": frozenset({"li", "p"}),
+    **dict.fromkeys(("dd", "dt"), frozenset({"dd", "dt", "p"})),
+    **dict.fromkeys(("td", "th"), frozenset({"td", "th"})),
+    "tr": frozenset({"td", "th", "tr"}),
+    "option": frozenset({"option"}),
+}
+_NEAR = 64  # how far up is looked for what ends by itself
+_AGAIN = 8  # formatting that goes on behind the element it was opened in
+_UNSHOWN = {"script": "script", "style": "style sheet", "title": "title", "template": "template", "datalist": "list of suggestions"}
+_DOES = {
+    "script": "script",
+    "form": "form",
+    "input": "form",
+    "button": "form",
+    "select": "form",
+    "textarea": "form",
+    "iframe": "frame",
+    "frame": "frame",
+    "object": "object",
+    "embed": "object",
+    "applet": "object",
+    "svg": "drawing",
+    "math": "drawing",
+    "audio": "sound or film",
+    "video": "sound or film",
+    "base": "another base for links",
+}
+_LOADS: Mapping[str, tuple[str, ...]] = {
+    "img": ("src", "srcset"),
+    "image": ("href", "xlink:href"),
+    "use": ("href", "xlink:href"),
+    "input": ("src",),
+    "source": ("src", "srcset"),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "track": ("src",),
+    "iframe": ("src",),
+    "frame": ("src",),
+    "embed": ("src",),
+    "object": ("data",),
+    "link": ("href",),
+    "script": ("src",),
+}
+_WHAT = {"link": "style sheet", "iframe": "frame", "frame": "frame", "img": "image", "image": "image", "input": "image", "source": "image"}
+
+
+@dataclass
+class _Open:
+    """An element that is open: what it does to the look of what is in it, and the look that comes of that."""
+
+    name: str
+    own: Mapping[str, str]
+    look: Look
+    link: list[str] | None = None
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found = Reading()
+        self.text: list[str] = []
+        self.instead: list[str] = []
+        self.stack: list[_Open] = []
+        self.count: Counter[str] = Counter()
+        self.links: list[tuple[list[str], str]] = []
+        self.raw = ""  # the element of RAW whose text comes next
+
+    def read(self, source: str) -> Reading:
+        for piece in _pieces(source):
+            if isinstance(piece, _Comment):
+                self._comment(piece.text)
+            elif isinstance(piece, str):
+                self._said(piece)
+            elif piece.closes:
+                self._close(piece.name)
+            else:
+                self._open(piece)
+        self.found.text = _tidy("".join(self.text))
+        self.found.instead = " ".join(self.instead)
+        self.found.links = [Link(" ".join("".join(shown).split())[:LONG], to) for shown, to in self.links]
+        self.found.does = list(dict.fromkeys(self.found.does))
+        return self.found
+
+    # text
+
+    def _said(self, text: str) -> None:
+        raw, self.raw = self.raw, ""
+        if raw == "style":
+            self._sheet(text)
+        elif raw in ("script", "title", "iframe", "noembed", "noframes"):
+            self._unseen(_UNSHOWN.get(raw, "frame"), text)
+        elif why := self._why():
+            self._unseen(why, text)
+        else:
+            self.text.append(text)
+            if self.stack and self.stack[-1].link is not None:
+                self.stack[-1].link.append(text)
+
+    def _why(self) -> str:
+        """Why nobody sees what stands here; nothing if they do."""
+        return self.stack[-1].look.unseen if self.stack else ""
+
+    def _unseen(self, why: str, text: str) -> None:
+        said = " ".join(text.split())
+        if not any(char.isalnum() for char in said):
+            return  # what only makes room
+        last = self.found.unseen[-1] if self.found.unseen else None
+        if last and last.why == why and len(last.text) < LONG:
+            self.found.unseen[-1] = Unseen(why, f"{last.text} {said}"[:LONG])
+        elif len(self.found.unseen) < MAX_TOLD:
+            self.found.unseen.append(Unseen(why, said[:LONG]))
+
+    def _comment(self, text: str) -> None:
+        said = " ".join(text.split())
+        if said and len(self.found.comments) < MAX_TOLD:
+            self.found.comments.append(said[:LONG])
+
+    def _sheet(self, text: str) -> None:
+        self.found.sheets += 1
+        self._load_by_style(text)
+        for rule in styles.hiding(text):
+            self._unseen("a rule of a style sheet", rule)
+
+    # tags
+
+    def _open(self, tag: _Tag) -> None:
+        self._end_what_ends_by_itself(tag.name)
+        self._does(tag)
+        self._loads(tag)
+        if tag.name in _BLOCKS:
+            self.text.append("\n")
+        if tag.name == "img" and tag.attributes.get("alt"):
+            self.instead.append(tag.attributes["alt"])
+        if tag.name in RAW:
+            self.raw = tag.name
+        if tag.name in VOID:
+            return
+        own = styles.of(tag.name, tag.attributes)
+        self._push(tag.name, own, self._link(tag))
+
+    def _push(self, name: str, own: Mapping[str, str], link: list[str] | None) -> None:
+        above = self.stack[-1] if self.stack else None
+        look = styles.within(above.look if above else Look(), own)
+        if name in _UNSHOWN:
+            look = look._replace(why=look.why or _UNSHOWN[name])
+        self.stack.append(_Open(name, own, look, link if link is not None else above.link if above else None))
+        self.count[name] += 1
+
+    def _link(self, tag: _Tag) -> list[str] | None:
+        if tag.name not in ("a", "area") or "href" not in tag.attributes or len(self.links) >= MAX_TOLD:
+            return None
+        shown: list[str] = []
+        self.links.append((shown, tag.attributes["href"].strip()[:LONG]))
+        return shown
+
+    def _end_what_ends_by_itself(self, name: str) -> None:
+        ends = _ENDS.get(name)
+        if not ends or not any(self.count[each] for each in ends):
+            return
+        bounds = _BOUNDS - ends
+        for back in range(1, min(len(self.stack), _NEAR) + 1):
+            there = self.stack[-back].name
+            if there in ends:
+                self._pop(back)
+                return
+            if there in bounds:
+                return
+
+    def _close(self, name: str) -> None:
+        if name in _BLOCKS:
+            self.text.append("\n")
+        if not self.count[name]:
+            return
+        back = next(back for back in range(1, len(self.stack) + 1) if self.stack[-back].name == name)
+        self._pop(back)
+
+    def _pop(self, back: int) -> None:
+        """Close the element that is so far up. Formatting that was opened in it and not closed goes on behind it, as in a browser."""
+        closed = self.stack[-back:]
+        del self.stack[-back:]
+        self.count.subtract(each.name for each in closed)
+        for each in [each for each in closed[1:] if each.name in _FORMATTING][:_AGAIN]:
+            self._push(each.name, each.own, each.link)
+
+    # what it does and loads
+
+    def _does(self, tag: _Tag) -> None:
+        if does := _DOES.get(tag.name):
+            self.found.does.append(does)
+        if tag.name == "meta" and tag.attributes.get("http-equiv", "").strip().lower() == "refresh":
+            self.found.does.append("going elsewhere by itself")
+        if any(key.startswith("on") and len(key) > 4 for key in tag.attributes):
+            self.found.does.append("event handler")
+        if any(_scheme(tag.attributes.get(key, "")) in ("javascript", "vbscript") for key in ("href", "src", "action", "formaction")):
+            self.found.does.append("script")
+
+    def _loads(self, tag: _Tag) -> None:
+        for key in _LOADS.get(tag.name, ()):
+            value = tag.attributes.get(key, "")
+            for address in value.split(",") if key == "srcset" else [value]:
+                self._load(_WHAT.get(tag.name, "file"), address.strip().split(" ")[0])
+        self._load("image", tag.attributes.get("background", "").strip())
+        if style := tag.attributes.get("style"):
+            self._load_by_style(style)
+
+    def _load_by_style(self, text: str) -> None:
+        for what, address in styles.loaded(text):
+            self._load(what, address)
+
+    def _load(self, what: str, address: str) -> None:
+        scheme = _scheme(address)
+        if scheme in ("cid", "data"):
+            self.found.embedded += what == "image"
+        elif len(self.found.remote) < MAX_TOLD and (scheme or address.startswith(("//", "\\\\"))):
+            self.found.remote.append(Remote(what, host_of(address)))
+
+
+def host_of(address: str) -> str:
+    """The name of the host in an address; “?” if it can't be told."""
+    clean = re.sub(r"[\t\r\n]", "", address).replace("\\", "/")
+    try:
+        host = urlsplit(clean if "://" in clean[:20] or not clean.startswith("//") else f"http:{clean}").hostname
+    except ValueError:
+        host = None
+    return (host or "an address that can’t be read").rstrip(".")[:253]
+
+
+def _scheme(address: str) -> str:
+    match = re.match(r"[\x00-\x20]*([A-Za-z][A-Za-z0-9+.\-\t\r\n]{0,30}):", address)
+    return re.sub(r"\s", "", match[1]).lower() if match else ""
+
+
+def _tidy(text: str) -> str:
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

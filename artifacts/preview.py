@@ -1,0 +1,143 @@
+"""Pictures of images and PDFs, and HTML to look at, made of bytes that somebody else wrote.
+
+The bytes never come before a person as they are. `boxed.py` reads them in a process of its own, with limits on time, memory and pixels
+and an empty environment, and what comes back is a new PNG, or HTML in which nothing runs, loads or leads anywhere. Pillow (MIT-CMU),
+pypdfium2 (Apache-2.0 or BSD-3-Clause) and nh3 (MIT) were all released within three months of this.
+"""
+
+import base64
+import hashlib
+import json
+import logging
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+BOXED = Path(__file__).with_name("boxed.py")
+KINDS = {"pdf": "pdf", **dict.fromkeys(("png", "jpeg", "gif", "webp", "bmp", "tiff"), "image")}  # kind of a file → job
+WIDE, HIGH = 1240, 1754  # pixels of a picture at most: A4 at 150 dots an inch
+PIXELS = 32_000_000  # of an image that is opened at all
+MEMORY = 768 * 1024 * 1024
+SECONDS = 6  # of a processor; twice that by the clock
+MAX_HTML = 512 * 1024  # characters
+AT_ONCE = threading.BoundedSemaphore(2)  # of this process
+PATIENCE = 8.0  # seconds to wait for one's turn
+STOPPED = {-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM}
+log = logging.getLogger(__name__)
+
+WHY: Mapping[str, str] = {
+    "locked": "It is locked by a password, so it can’t be shown here.",
+    "broken": "It can’t be read: it is damaged, cut off, or not what it is called.",
+    "pixels": "It has too many pixels to be drawn here: {wide:,} × {high:,}.",
+    "slow": "Drawing it took too long and was stopped.",
+    "memory": "Drawing it took too much memory and was stopped.",
+    "busy": "Others are being drawn just now. Try again.",
+    "no_page": "It has no such page: there are {pages}.",
+    "long": "It is too long to be drawn here.",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A page, or an image, drawn anew. `wide` and `high` are of the PNG; `moving`: it is the first picture of several."""
+
+    png: bytes
+    wide: int
+    high: int
+    page: int = 1
+    pages: int = 1
+    moving: bool = False
+
+
+@dataclass(frozen=True)
+class NotDrawn:
+    """Why there is no picture: a word of WHY, and the sentence."""
+
+    word: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Framed:
+    """A document to be shown in a frame, and the policy that goes with it: nothing runs, nothing is loaded, one sheet is applied."""
+
+    document: str
+    policy: str
+
+
+def picture(content: bytes, kind: str, page: int = 1) -> Picture | NotDrawn:
+    """One page of a file that is of this kind by its content (KINDS)."""
+    size = {"wide": WIDE, "high": HIGH, "pixels": PIXELS}
+    head, png = _apart({"do": KINDS[kind], "page": page, **size}, content)
+    if "not" in head:
+        return _not(head)
+    return Picture(png, head["wide"], head["high"], head["page"], head["pages"], head["moving"])
+
+
+def letter(source: str) -> Framed:
+    """HTML as a document for a frame. If it can't be drawn, the document says why."""
+    head = {"not": "long"} if len(source) > MAX_HTML else _apart({"do": "letter"}, source.encode("utf-8", "replace"))[0]
+    if "not" in head:
+        return _framed("", f"<p>{_not(head).why}</p>")
+    return _framed(head["style"], head["html"])
+
+
+BASE = """:root{color-scheme:light}
+body{margin:12px;font:14px/1.5 system-ui,sans-serif;color:#000;background:#fff;overflow-wrap:anywhere}
+a{color:#0645ad;text-decoration:underline}
+img{outline:1px dashed #888;outline-offset:-1px;min-width:12px;min-height:12px}
+table{max-width:100%}
+"""
+_DOCUMENT = """<!doctype html>
+<html><head><meta charset="utf-8"><title>HTML of the message</title><style>{sheet}</style></head>
+<body>{body}</body></html>
+"""
+_POLICY = "default-src 'none'; style-src 'sha256-{digest}'; frame-ancestors 'self'; form-action 'none'; base-uri 'none'; sandbox"
+
+
+def _framed(rules: str, body: str) -> Framed:
+    sheet = BASE + rules
+    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
+    return Framed(_DOCUMENT.format(sheet=sheet, body=body), _POLICY.format(digest=digest))
+
+
+def _not(head: Mapping[str, Any]) -> NotDrawn:
+    wide, high = head.get("of", (0, 0))
+    return NotDrawn(head["not"], WHY[head["not"]].format(wide=wide, high=high, pages=head.get("pages", 0)))
+
+
+def _apart(job: Mapping[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
+    """What the program says of the content, and the bytes that it made."""
+    if not AT_ONCE.acquire(timeout=PATIENCE):
+        return {"not": "busy"}, b""
+    try:
+        asked = json.dumps({**job, "seconds": SECONDS, "memory": MEMORY})
+        ended = subprocess.run(  # noqa: S603  this interpreter, our own program
+            [sys.executable, "-I", "-B", str(BOXED), asked],
+            input=content,
+            capture_output=True,
+            timeout=SECONDS * 2 + 1,
+            env={},
+            cwd="/",
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"not": "slow"}, b""
+    finally:
+        AT_ONCE.release()
+    return _said(ended)
+
+
+def _said(ended: "subprocess.CompletedProcess[bytes]") -> tuple[dict[str, Any], bytes]:
+    line, _, rest = ended.stdout.partition(b"\n")
+    try:
+        head = json.loads(line)
+    except ValueError:
+        head = {"not": "slow" if ended.returncode in STOPPED else "memory"}  # it could not even say so
+        log.warning("a preview was not drawn", extra={"ended_with": ended.returncode})
+    return head, rest

@@ -1,0 +1,251 @@
+"""As much of CSS as decides whether somebody sees a text: what hides it, its size, its colour and the colour behind it. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+Colour = tuple[int, int, int]
+BLACK: Colour = (0, 0, 0)
+WHITE: Colour = (255, 255, 255)
+TINY = 2.0  # pixels: smaller text is not read
+FAINT = 1.2  # contrast as WCAG counts it: 1 is the same colour
+FAR = -400.0  # pixels: what is moved so far out is out of sight
+RULES = 4000  # rules of a style sheet that are looked at
+
+
+class Look(NamedTuple):
+    """How text looks in an element. `ground` None: behind it is something that has no one colour."""
+
+    colour: Colour | None = BLACK
+    ground: Colour | None = WHITE
+    size: float = 16.0  # pixels
+    why: str = ""  # why it is not seen, whatever its size and colour
+
+    @property
+    def unseen(self) -> str:
+        """Why text that looks so is not seen; nothing if it is."""
+        if self.why:
+            return self.why
+        if self.size < TINY:
+            return f"font-size: {self.size:g}px"
+        if self.colour is not None and self.ground is not None and contrast(self.colour, self.ground) < FAINT:
+            return "white on white" if self.colour == self.ground == WHITE else "the colour of what is behind it"
+        return ""
+
+
+def of(name: str, attributes: Mapping[str, str]) -> dict[str, str]:
+    """What an element's own attributes say of its look, as declarations."""
+    said: dict[str, str] = {}
+    if attributes.get("bgcolor"):
+        said["background-color"] = attributes["bgcolor"].strip().lower()
+    if attributes.get("background"):
+        said["background-image"] = "url()"
+    if name == "font" and attributes.get("color"):
+        said["color"] = attributes["color"].strip().lower()
+    if name == "body" and attributes.get("text"):
+        said["color"] = attributes["text"].strip().lower()
+    if "hidden" in attributes:
+        said["display"] = "none"
+    return said | declarations(attributes.get("style", ""))
+
+
+def declarations(style: str) -> dict[str, str]:
+    """Property → value in lower case, escapes and comments undone, the last of each name. What is important counts like the rest."""
+    found: dict[str, str] = {}
+    for each in plain(style).lower().split(";"):
+        key, colon, value = each.partition(":")
+        if colon:
+            found[key.strip()] = " ".join(value.replace("!important", " ").split())
+    return found
+
+
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.S)
+_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})\s?|\r?\n|(.))", re.S)
+
+
+def plain(css: str) -> str:
+    """Without comments and escapes."""
+    return _ESCAPE.sub(_unescaped, _COMMENT.sub("", css)) if "/*" in css or "\\" in css else css
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if match[1]:
+        code = int(match[1], 16)
+        return chr(code) if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else "\ufffd"
+    return match[2] or ""
+
+
+def within(above: Look, own: Mapping[str, str]) -> Look:
+    """The look in an element that says this of itself, in one that looks so."""
+    if not own:
+        return above
+    size = above.size
+    if "font-size" in own or "font" in own:
+        size = _size(own.get("font-size") or _size_in(own["font"]), above.size)
+    ground = _ground(above.ground, own)
+    colour = above.colour if "color" not in own else ground if _is_clear(own["color"]) else colour_of(own["color"], above.colour)
+    return Look(colour, ground, size, above.why or hides(own))
+
+
+def hides(own: Mapping[str, str]) -> str:
+    """The declaration that hides whatever is in the element, if there is one."""
+    if own.get("display") == "none":
+        return "display: none"
+    if own.get("visibility") in ("hidden", "collapse"):
+        return f"visibility: {own['visibility']}"
+    if own.get("mso-hide") == "all":
+        return "mso-hide: all"
+    if "opacity" in own and _number(own["opacity"], 1.0) <= 0.05:
+        return "opacity: 0"
+    if own.get("overflow", "").startswith(("hidden", "clip")):
+        for key in ("max-height", "height", "max-width", "width"):
+            if key in own and 0 <= _number(own[key], 99.0) <= 1:
+                return f"{key}: {own[key]}"
+    for key in ("text-indent", "left", "top", "right", "bottom", "margin-left", "margin-top", "margin"):
+        if key in own and any(_number(each, 0.0) <= FAR for each in own[key].split()):
+            return f"{key}: {own[key]}"[:60]
+    if re.search(r"\bscale\w*\(\s*0*\.?0*\s*[,)]", own.get("transform", "")) or own.get("clip", "").startswith("rect(0"):
+        return "cut away"
+    return ""
+
+
+def hiding(sheet: str) -> Iterator[str]:
+    """The rules of a style sheet that hide what they are about, as they are written, on one line."""
+    for count, rule in enumerate(_RULE.finditer(plain(sheet))):
+        if count == RULES:
+            return
+        own = declarations(rule["own"])
+        look = within(Look(), own)
+        if look.why or look.size < TINY or ("color" in own and look.unseen):
+            yield " ".join(rule[0].split())[:200]
+
+
+_RULE = re.compile(r"(?P<about>[^{}]{0,500})\{(?P<own>[^{}]{0,4000})\}")
+_LOADED = re.compile(r"(@import\s{0,9}(?:url\()?|\burl\()\s{0,9}[\"']?\s{0,9}([^\s\"')]{1,2000})", re.IGNORECASE)
+
+
+def loaded(css: str) -> Iterator[tuple[str, str]]:
+    """What a style would load: (image or style sheet, address)."""
+    for match in _LOADED.finditer(plain(css)):
+        yield "style sheet" if match[1].startswith("@") else "image", match[2]
+
+
+# Sizes and colours
+
+_PIXELS = {"px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "": 1.0}
+_MEASURE = re.compile(r"([+-]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))(px|pt|pc|in|cm|mm|r?em|ex|ch|vw|vh|%|)(?![\w.])")
+
+
+def _number(value: str, otherwise: float) -> float:
+    """A measure in pixels, as far as it says; `em` counts 16, and parts of something else 1."""
+    match = _MEASURE.match(value)
+    return float(match[1]) * (16.0 if "em" in match[2] else _PIXELS.get(match[2], 1.0)) if match else otherwise
+
+
+def _size(value: str, above: float) -> float:
+    match = _MEASURE.match(value)
+    if not match:
+        return 16.0 if value else above
+    number, unit = float(match[1]), match[2]
+    if unit in ("em", "%", "ex", "ch"):
+        return above * number * {"em": 1.0, "%": 0.01}.get(unit, 0.5)
+    return number * (16.0 if unit == "rem" else _PIXELS.get(unit, 10.0))
+
+
+def _size_in(font: str) -> str:
+    return next((word for word in font.split(",")[0].split() if _MEASURE.match(word) and not word.isdecimal()), "")
+
+
+def _ground(above: Colour | None, own: Mapping[str, str]) -> Colour | None:
+    value = own.get("background-color", own.get("background", ""))
+    if "url(" in own.get("background-image", "") + value or "gradient" in own.get("background-image", "") + value:
+        return None
+    word = next((each for each in _WORDS.findall(value) if _known(each)), "")
+    return colour_of(word, above) if word else above if not value or "background-color" not in own else None
+
+
+_WORDS = re.compile(r"#[0-9a-f]+|[a-z]+\([^()]{0,80}\)|[a-z]+")
+_HEX = re.compile(r"#?([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})")
+_FUNCTION = re.compile(r"(rgb|hsl)a?\(([^()]{0,80})\)")
+
+
+def _known(word: str) -> bool:
+    return word[0] == "#" or word in NAMED or word == "transparent" or _FUNCTION.fullmatch(word) is not None
+
+
+_INHERITED = ("inherit", "currentcolor", "initial", "unset")
+
+
+def _is_clear(value: str) -> bool:
+    """Whether text of this colour is wholly transparent."""
+    return value not in _INHERITED and colour_of(value, None) is None and colour_of(value, BLACK) is not None
+
+
+def colour_of(value: str, above: Colour | None) -> Colour | None:
+    """The colour a value names; that of above if it is wholly transparent or inherited, None if it is not known."""
+    if value in ("transparent", *_INHERITED):
+        return above
+    if value in NAMED:
+        value = NAMED[value]
+    hexed = _HEX.fullmatch(value)
+    if hexed:
+        digits = hexed[1] if len(hexed[1]) > 4 else "".join(char * 2 for char in hexed[1])
+        return above if digits[6:] == "00" else (int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16))
+    function = _FUNCTION.fullmatch(value)
+    return _called(function[1], re.findall(r"[+-]?[\d.]+%?", function[2]), above) if function else None
+
+
+def _called(name: str, given: list[str], above: Colour | None) -> Colour | None:
+    try:
+        numbers = [
+            float(each.rstrip("%")) * (2.55 if each.endswith("%") and name == "rgb" and at < 3 else 1) for at, each in enumerate(given)
+        ]
+    except ValueError:
+        return None
+    if len(numbers) < 3:
+        return None
+    if len(numbers) > 3 and numbers[3] <= 0.05:
+        return above
+    if name == "hsl":
+        light = round(min(max(numbers[2], 0), 100) * 2.55)
+        return (light, light, light) if numbers[1] < 8 or not 3 < numbers[2] < 97 else None
+    red, green, blue = (round(min(max(each, 0), 255)) for each in numbers[:3])
+    return red, green, blue
+
+
+def contrast(one: Colour, other: Colour) -> float:
+    """How far apart two colours are, from 1 (the same) to 21 (black and white), as WCAG 2 has it."""
+    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: Colour) -> float:
+    red, green, blue = ((c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4) for c in (each / 255 for each in colour))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+# names that are black, white or near it; of the others nothing is said
+NAMED: Mapping[str, str] = {
+    "black": "#000000",
+    "white": "#ffffff",
+    "snow": "#fffafa",
+    "ivory": "#fffff0",
+    "ghostwhite": "#f8f8ff",
+    "whitesmoke": "#f5f5f5",
+    "mintcream": "#f5fffa",
+    "azure": "#f0ffff",
+    "aliceblue": "#f0f8ff",
+    "floralwhite": "#fffaf0",
+    "honeydew": "#f0fff0",
+    "seashell": "#fff5ee",
+    "lightyellow": "#ffffe0",
+    "gray": "#808080",
+    "grey": "#808080",
+    "silver": "#c0c0c0",
+    "red": "#ff0000",
+    "green": "#008000",
+    "blue": "#0000ff",
+    "navy": "#000080",
+    "maroon": "#800000",
+    "yellow": "#ffff00",
+}
