@@ -67,9 +67,7 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["workspace", "-created_at"], name="run_newest"),  # the list of runs
             models.Index(fields=["state", "state_since"], name="run_due", condition=Q(state__in=["queued", "running"])),  # the sweep
-            models.Index(
-                fields=["parent"], name="run_open_children", condition=Q(parent__isnull=False, ended_at=None)
-            ),  # the sweep
+            models.Index(fields=["parent"], name="run_open_children", condition=Q(parent__isnull=False, ended_at=None)),  # the sweep
             models.Index(fields=["wake_at"], name="run_timers", condition=Q(wake_at__isnull=False)),  # the sweep
         ]
 

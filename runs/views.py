@@ -17,7 +17,6 @@ from runs import forms, listing, presenting, provenance, questions, rawlog, sign
 from runs.models import Run
 from runs.tiles import tiles
 
-
 NOBODYS = UUID(int=0)  # a question that no run asks
 
 

@@ -23,6 +23,8 @@ class Migration(migrations.Migration):
         migrations.AddField(model_name="run", name="parent_step", field=models.CharField(blank=True, max_length=200)),
         migrations.AddIndex(
             model_name="run",
-            index=models.Index(condition=models.Q(("ended_at", None), ("parent__isnull", False)), fields=["parent"], name="run_open_children"),
+            index=models.Index(
+                condition=models.Q(("ended_at", None), ("parent__isnull", False)), fields=["parent"], name="run_open_children"
+            ),
         ),
     ]

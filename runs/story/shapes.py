@@ -182,6 +182,11 @@ class Section:
     changed: int = 0  # the last event that changed it
 
     @property
+    def instant(self) -> bool:
+        """Whether it was over before anybody could count."""
+        return self.began is not None and self.ended is not None and (self.ended - self.began).total_seconds() < 0.05
+
+    @property
     def drawn(self) -> tuple[Item, ...]:
         """The items that a page draws: of very many, the newest."""
         return self.items[-DRAWN:]

@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from access.ids import as_uuid
 from access.templatetags.handrail import clock_, sensitivity, spell
 from artifacts.templatetags.renditions import one_line, quote, rendition
 from runs.presenting import name_of
@@ -43,6 +44,14 @@ def said(text: shapes.Text | None) -> SafeString:
 @register.filter
 def tool_title(name: str) -> str:
     return titles.of_tool(name)
+
+
+@register.filter
+def short_key(text: str) -> SafeString:
+    """A key or name in type; of a long id the beginning and the end, as the raw log has the whole of it."""
+    if as_uuid(text) is None:
+        return format_html("<code>{}</code>", text)
+    return format_html('<code title="{}">{}…{}</code>', text, text[:8], text[-4:])
 
 
 @register.simple_tag
@@ -87,7 +96,7 @@ def _changed(part: shapes.Changed) -> str:
 
 DRAWN: dict[type, Callable[[Any], str]] = {
     shapes.Text: _text,
-    shapes.Code: lambda part: format_html("<code>{}</code>", part.text),
+    shapes.Code: lambda part: short_key(part.text),
     shapes.File: lambda part: format_html('<a href="{}">{}</a>', reverse("artifacts:artifact", args=(part.id,)), part.name),
     shapes.Moment: lambda part: clock_(part.at),
     shapes.Took: lambda part: spell(part.ms / 1000),

@@ -195,7 +195,7 @@ def test_a_lost_connection_is_told_with_the_place_and_the_notice_goes_by_itself(
     site.down = False
     notice.get_by_role("button", name="Try now").click()
     expect(notice).to_be_hidden()
-    until(lambda: site.asked == [0, 4], what=lambda: f"one more reader, who comes with its place, not {site.asked}")  # the page may know first
+    until(lambda: site.asked == [0, 4], what=lambda: f"one more reader, who comes with its place, not {site.asked}")
 
 
 def test_a_refusal_to_go_on_offers_to_reload(site, page):
