@@ -7,7 +7,7 @@ numbers and amounts, and nothing in it can become an instruction, a recipient or
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -42,15 +42,19 @@ class Draft:
     html: str = ""
 
 
-def draft(ticket: Ticket, account: Mapping[str, Any]) -> Draft:
-    """The reply to `ticket`, for the customer whose `account` the CRM gave (see the desk's GET /accounts)."""
+def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = ()) -> Draft:
+    """The reply to `ticket`, for the customer whose `account` the CRM gave (see the desk's GET /accounts).
+
+    `notes`: what colleagues added. It understands none of them, and passes each on as it stands.
+    """
     language = _language(ticket, account)
     invoice = _invoice(ticket, account)
     situation = _situation(ticket, invoice)
     facts = _facts(ticket, account, invoice, language)
     subject, paragraphs = phrases.REPLIES[situation][language]
     body = [_greeting(ticket, language), *(paragraph.format(**facts) for paragraph in paragraphs)]
-    body += [*_remarks(ticket, invoice, situation, facts, language), phrases.CLOSING[language]]
+    body += [*_remarks(ticket, invoice, situation, facts, language)]
+    body += [*(phrases.ADDED[language].format(note=note.strip()) for note in notes), phrases.CLOSING[language]]
     text = "\n\n".join(body) + "\n"
     return Draft(
         subject=subject.format(**facts),

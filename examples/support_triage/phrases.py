@@ -14,6 +14,12 @@ CLOSING = {
     "pt": "Com os melhores cumprimentos,\nFernhill Support",
 }
 
+ADDED = {
+    "en": "Our team adds: {note}",
+    "de": "Unser Team ergänzt: {note}",
+    "pt": "A nossa equipa acrescenta: {note}",
+}
+
 # situation: (subject, paragraphs)
 REPLIES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
     "duplicate_found": {

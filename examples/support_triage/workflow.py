@@ -8,15 +8,15 @@ from examples.support_triage.drafting import draft
 from examples.support_triage.reading import Ticket
 from examples.support_triage.tools import check_account, mailbox, read_ticket, send_email, update_crm
 from runs.engine.models import script
-from runs.engine.workflow import Answers, Channel, workflow
+from runs.engine.workflow import Answer, Answers, Channel, Kept, Record, Revised, workflow
 
 PLAN = ("Read the ticket", "Check the account", "Draft a reply", "Get approval", "Update the CRM", "Send the reply")
 
 
-@script("draft-reply", version="1", title="Draft a reply")
-def draft_reply(*, ticket: dict, account: dict) -> dict:
+@script("draft-reply", version="2", title="Draft a reply")
+def draft_reply(*, ticket: dict, account: dict, notes: list[str]) -> dict:
     """The scripted model: a fixed set of rules that really reads the ticket. Says so on the page."""
-    written = draft(Ticket.from_json(ticket), account)
+    written = draft(Ticket.from_json(ticket), account, notes)
     files = [{"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments]
     said = {"subject": written.subject, "body": written.body, "html": written.html, "summary": written.summary}
     return said | {"language": written.language, "files": files}
@@ -36,38 +36,51 @@ def answer_question(*, question: str, ticket: dict, account: dict, sources: dict
     plan=PLAN,
     may_not="Refund, change the account, or write to anyone but who wrote this message.",
     intake=intake.take_in,
+    reads=("context", "revise"),
 )
 def support_triage(run: Channel, ticket_id: str) -> None:
     run.plan(*PLAN, note="Approval needed before anything leaves the company.")
     ticket = run.step(read_ticket, ticket_id)
     read = run.artifact(f"ticket-{ticket_id}.txt", ticket.text, label="personal", outside=True)
-    answer_to = ticket.message
-    account = run.step(check_account, answer_to.sender_address)
+    account = run.step(check_account, ticket.message.sender_address)
     snapshot = run.artifact(f"account-{ticket.account}.json", json.dumps(account), label="personal", media_type="application/json")
-    written = run.ask_model("draft-reply", ticket=answer_to, account=account)
-    reply = run.artifact("reply.txt", written.body, label="personal")
-    files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
-    run.milestone("Reply ready for review", detail=written.summary, label="personal", cites=[read, snapshot, reply])
-
-    sources = {"ticket": read.seq, "account": snapshot.seq, "reply": reply.seq}
-    answer = run.propose(
-        send_email,
-        to=[mailbox(answer_to.sender_name, answer_to.sender_address)],
-        subject=written.subject,
-        body=written.body,
-        html=written.get("html", ""),  # what was drafted before there was HTML has none
-        in_reply_to=answer_to.message_id,
-        references=[*answer_to.references, answer_to.message_id] if answer_to.message_id else [],
-        attachments=files,
-        reason=written.summary,
-        answers=Answers("answer-question", {"ticket": answer_to, "account": account, "sources": sources}),
-    )
+    notes: list[str] = []
+    while True:
+        notes += run.context()
+        answer, summary, reply = _propose_reply(run, ticket, account, {"ticket": read.seq, "account": snapshot.seq}, notes)
+        if not isinstance(answer, Revised):
+            break
+        run.plan(*PLAN, note=f"Changed on request: {answer.note}")
+        notes.append(answer.note)
     if not answer.approved:
         run.report("Not sent", body=_why_not(answer), label="personal", cites=[answer])
         return
-    run.step(update_crm, ticket.account, note=written.summary)
+    run.step(update_crm, ticket.account, note=summary)
     run.perform(answer)
-    run.report("Answered and logged", body=written.summary, label="personal", cites=[answer, reply])
+    run.report("Answered and logged", body=summary, label="personal", cites=[answer, reply])
+
+
+def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[str, int], notes: list[str]) -> tuple[Answer, str, Kept]:
+    """Draft the reply and propose it: what became of it, its summary, and the draft."""
+    message = ticket.message
+    written = run.ask_model("draft-reply", ticket=message, account=account, notes=notes)
+    reply = run.artifact("reply.txt", written.body, label="personal")
+    files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
+    cites = [*sources.values(), reply]
+    run.milestone("Reply ready for review", detail=written.summary, label="personal", cites=cites)
+    answer = run.propose(
+        send_email,
+        to=[mailbox(message.sender_name, message.sender_address)],
+        subject=written.subject,
+        body=written.body,
+        html=written.get("html", ""),  # what was drafted before there was HTML has none
+        in_reply_to=message.message_id,
+        references=[*message.references, message.message_id] if message.message_id else [],
+        attachments=files,
+        reason=written.summary,
+        answers=Answers("answer-question", {"ticket": message, "account": account, "sources": sources | {"reply": reply.seq}}),
+    )
+    return answer, written.summary, reply
 
 
 def _why_not(answer: object) -> str:

@@ -1,0 +1,80 @@
+"""Steering and recovering in a real browser: Otto changes a run's course while Riley looks on, and helps one that is stuck."""
+
+import re
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.acceptance.triage import Triage
+from tests.browser.pictures import picture
+from tests.browser.test_deciding import Waiting, open_live, patient, sign_in
+from tests.browser.test_every_page import LOOKS, browsing, shown
+from tests.stack import Stack
+
+__all__ = ["patient"]
+Context = Callable[..., BrowserContext]
+
+
+@pytest.fixture
+def down(server: Stack) -> Iterator[Triage]:
+    """A run that got stuck because the help desk was down. It is up again after the test: the stack is shared."""
+    run = Triage(server, server.manage("misbehave", "desk-down").split()[0])
+    run.wait_for("parked")
+    server.manage("misbehave", "clear")
+    yield run
+
+
+def test_otto_has_a_run_plan_anew_and_riley_sees_the_old_action_go(page: Page, new_context: Context, server: Stack) -> None:
+    waiting = Waiting(server)
+    riley = open_live(new_context().new_page(), waiting, "Riley")
+    sign_in(page, server, "Otto")
+    page.goto(f"{server.base_url}/runs/{waiting.run.id}")
+    steer = page.locator("#run-steer")
+    expect(steer.get_by_text("The agent reads it at its next checkpoint.")).to_be_visible()
+    steer.get_by_text("Revise", exact=True).click()
+    expect(steer.get_by_text("open requests for approval are withdrawn")).to_be_visible()
+    steer.get_by_label("Message to the agent").fill("Tell her the refund goes out on Friday.")
+    picture(page, "revise")
+    steer.get_by_role("button", name="Send signal").click()
+    expect(page.get_by_text("The agent plans anew; what waited for approval is withdrawn.")).to_be_visible()
+
+    expect(riley.get_by_text(re.compile("withdrawn|withdrew")).first).to_be_visible()  # by itself
+    second = waiting.run.waiting_action()
+    expect(page.get_by_text("Otto Brandt asked for a change of plan")).to_be_visible()
+    expect(page.get_by_text(re.compile("Plan changed"))).to_be_visible()
+    riley.goto(f"{server.base_url}/actions/{UUID(str(second['id']))}")
+    expect(riley.get_by_text("Tell her the refund goes out on Friday.").first).to_be_visible()
+    assert waiting.state == "withdrawn" and waiting.sent() == 0
+
+    steer.get_by_text("Pause", exact=True).click()
+    steer.get_by_role("button", name="Send signal").click()
+    expect(page.locator(".run__head .st")).to_have_text(re.compile("Paused"))
+    steer.get_by_text("Resume", exact=True).click()
+    steer.get_by_role("button", name="Send signal").click()
+    expect(page.locator(".run__head .st")).to_have_text(re.compile("Waiting"))
+
+
+def test_otto_tries_a_stuck_run_again(page: Page, browser: Browser, server: Stack, down: Triage) -> None:
+    for width, theme in LOOKS:
+        with browsing(browser, server, "Otto", width, theme) as (look, complaints):
+            assert shown(look, complaints, server.base_url, "/recovery") == []
+    sign_in(page, server, "Otto")
+    page.get_by_role("link", name="Recovery").click()
+    case = page.locator("article.case", has_text=down.ref)
+    expect(case.get_by_text("It was tried as often as it may be.").first).to_be_visible()
+    expect(case.get_by_text("Nothing.")).to_be_visible()
+    picture(page, "recovery")
+    case.get_by_role("radio", name=re.compile("Hand to a person")).check()
+    case.get_by_label("To whom").select_option(label="Otto Brandt")
+    case.get_by_role("button", name="Do this").click()
+    expect(case.get_by_text("Otto Brandt looks after it")).to_be_visible()
+    case.get_by_role("radio", name=re.compile("Try again")).check()
+    case.get_by_label(re.compile("^Why")).fill("The desk is up again.")
+    case.get_by_role("button", name="Do this").click()
+    expect(page.get_by_text("It is tried again, from the last completed step.")).to_be_visible()
+    expect(case).to_have_count(0)
+    down.waiting_action()
+    page.goto(f"{server.base_url}/runs/{down.id}")
+    expect(page.get_by_text("Otto Brandt chose to try again")).to_be_visible()
