@@ -5,7 +5,7 @@ from datetime import timedelta
 from access import rules
 from access.models import User, Workspace
 from approvals import groups, policy
-from approvals.models import ReviewerGroup
+from approvals.models import Policy, ReviewerGroup
 
 # the back office's tools: each takes one reviewer. Name of its rule, and hours until what nobody decided expires; what a dry run found is
 # soon old
@@ -23,15 +23,18 @@ OUTSIDE_LOOP = {"issue_voucher": ("Vouchers by agents outside", 4), "post_notice
 
 def policies(workspace: Workspace, by: User | None = None) -> None:
     """What using each tool of the examples takes, unless a rule of it was there before: what was changed or taken out stays so."""
-    if not policy.was_ruled(workspace.pk, "send_email"):
-        policy.set_rule(workspace.pk, "send_email", name="Outside e-mail", outcome="reviewers", by=by, expires_after=timedelta(hours=4))
-    if not policy.was_ruled(workspace.pk, "update_crm"):
-        policy.set_rule(workspace.pk, "update_crm", name="Notes in the CRM", outcome="automatic", by=by)
-    if not policy.was_ruled(workspace.pk, "remove_note"):
-        policy.set_rule(workspace.pk, "remove_note", name="Take notes back", outcome="automatic", by=by)
-    for tool, (name, hours) in (BACK_OFFICE | OUTSIDE_LOOP).items():
-        if not policy.was_ruled(workspace.pk, tool):
-            policy.set_rule(workspace.pk, tool, name=name, outcome="reviewers", by=by, expires_after=timedelta(hours=hours))
+    wanted = {"send_email": ("Outside e-mail", 4), "update_crm": ("Notes in the CRM", 0), "remove_note": ("Take notes back", 0)}
+    wanted |= BACK_OFFICE | OUTSIDE_LOOP
+    missing = [_rule(workspace, tool, *said) for tool, said in wanted.items() if not policy.was_ruled(workspace.pk, tool)]
+    if missing:
+        policy.add_last(workspace.pk, missing, by=by)
+
+
+def _rule(workspace: Workspace, tool: str, name: str, hours: float) -> Policy:
+    """The rule of one tool. Without hours to decide in, it asks nobody."""
+    asks = {"outcome": "reviewers" if hours else "automatic", "quorum": 1}
+    times = {"expires_after": timedelta(hours=hours or 4), "grant_lasts": timedelta(hours=1), "recall_delay": timedelta()}
+    return policy.rule(workspace.pk, tool=tool, name=name, **asks, **times)
 
 
 def finance(workspace: Workspace) -> None:

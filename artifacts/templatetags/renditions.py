@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from django import template
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import breakable, icon
@@ -14,6 +14,7 @@ register = template.Library()
 # what opens before a mark and closes after it stands on the mark's line: “<”, the mark, “>”. A few characters at most
 _OPENS = re.compile(r"[<(\[{“„‚‘«\"']{0,3}\Z")
 _CLOSES = re.compile(r"[>)\]}”’»\"'.,;:!?…]{0,3}")
+_NUMBER = re.compile(r"(?<![\w/#=\"-])[A-Z]{2,5}-\d{3,10}(?![\w\"-])")
 LOOKED_AT = 4  # times the wanted length: enough of a rendition to quote from, also when it begins with marks
 
 
@@ -28,6 +29,12 @@ def quote(text: str | None, length: int = 140) -> SafeString:
     """The beginning of a rendition on one line, in quotation marks; an ellipsis if there is more."""
     shown = list(_shortened(segments((text or "").strip()[: length * LOOKED_AT + 400]), length))
     return mark_safe(f"“{_drawn(shown)}”") if shown else mark_safe("")  # noqa: S308  each part was escaped
+
+
+@register.filter
+def unbroken(drawn: SafeString) -> SafeString:
+    """What was drawn, with numbers such as INV-20931 each on one line: browsers break after the hyphen."""
+    return mark_safe(_NUMBER.sub(r'<span class="nowrap">\g<0></span>', conditional_escape(drawn)))  # noqa: S308  it is escaped
 
 
 @register.filter

@@ -9,20 +9,34 @@ from examples.support_triage.reading import Ticket
 WORD = re.compile(r"[\w.+-]+@[\w.-]+|[A-Z]{2,}-[\w-]+|\w{4,}")
 USUAL = frozenset("about because could does have reply should that their them they this what when where which will with would your".split())  # noqa: SIM905
 FOUND, LONGEST = 3, 200
+SENTENCE = re.compile(r"(?<=[^\W\d][.!?])\s+")  # not after the day of a date: “20. November”
+WRAPPED = 56  # characters of a line that a mail program broke
 
 
 def answer_to_question(question: str, ticket: Ticket, account: Mapping[str, Any], sources: Mapping[str, int]) -> tuple[str, list[int]]:
     """(text, the events it names). `sources`: the sequence numbers of the events that keep the ticket and the account."""
     words = {word.casefold() for word in WORD.findall(question)} - USUAL
-    ticket_lines = [line.strip() for line in ticket.text.splitlines() if line.strip()]
     found = [
-        *_about(words, ticket_lines, "The message says", sources["ticket"]),
+        *_about(words, _sentences(ticket.text), "The message says", sources["ticket"]),
         *_about(words, _facts(account), "The account says", sources["account"]),
     ]
     if not found:
         ticket_at, account_at = sources["ticket"], sources["account"]
         return f"I find nothing about that in the message (#{ticket_at}) or the account (#{account_at}), and I know no more.", []
     return " ".join(text for text, _ in found), list(dict.fromkeys(seq for _, seq in found))
+
+
+def _sentences(text: str) -> list[str]:
+    """What a message says, sentence by sentence; a line that its mail program broke goes on in the next."""
+    lines: list[str] = []
+    goes_on = False
+    for line in (" ".join(each.split()) for each in text.splitlines()):
+        if line and goes_on:
+            lines[-1] += f" {line}"
+        elif line:
+            lines.append(line)
+        goes_on = len(line) >= WRAPPED
+    return [sentence for line in lines for sentence in SENTENCE.split(line)]
 
 
 def _about(words: set[str], lines: Iterable[str], who: str, seq: int) -> list[tuple[str, int]]:

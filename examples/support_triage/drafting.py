@@ -212,7 +212,8 @@ def _remarks(ticket: Ticket, invoice: _Invoice | None, situation: str, facts: di
 def _summary(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | None, situation: str, language: str) -> str:
     facts = _facts(ticket, account, invoice, "en")
     said = phrases.SUMMARIES[situation].format(**facts)
-    return f"{said}\nFrom {ticket.sender_address}; answered in {_LANGUAGE_NAMES[language]}."
+    stop = "" if said.rstrip().endswith((".", "?", "!", "…")) else "."
+    return f"{said}{stop}\nFrom {ticket.sender_address}; answered in {_LANGUAGE_NAMES[language]}."
 
 
 _LANGUAGE_NAMES = {"en": "English", "de": "German", "pt": "Portuguese"}

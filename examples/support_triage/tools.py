@@ -175,7 +175,13 @@ def reply_subject(arguments: Arguments) -> str:
     if not arguments["to"]:
         return f"E-mail a reply to {len(reached)} {'person' if len(reached) == 1 else 'people'}, in copy only"
     first, others = mailboxes(arguments["to"][0])[0], len(reached) - 1
-    return f"E-mail a reply to {first.display_name or first.addr_spec}" + (f" and {others} more" if others else "")
+    return f"E-mail a reply to {_spoken(first.display_name) or first.addr_spec}" + (f" and {others} more" if others else "")
+
+
+def _spoken(name: str) -> str:
+    """Großmann, Jürgen → Jürgen Großmann: as a sentence names people. The address itself stands on the card as it is."""
+    last, _, given = name.partition(", ")
+    return f"{given} {last}" if last and given and "," not in given else name
 
 
 @tool(

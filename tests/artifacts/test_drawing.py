@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from artifacts.templatetags.renditions import one_line, quote, rendition
+from artifacts.templatetags.renditions import one_line, quote, rendition, unbroken
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,12 @@ def test_what_opens_and_closes_around_a_hidden_place_stands_on_its_line(text: st
     assert _flat(rendition(text)) == drawn
     assert _flat(one_line(text)) == drawn
     assert _flat(quote(text)) == f"“{drawn}”"
+
+
+def test_a_number_with_a_hyphen_stays_on_one_line_and_says_the_same() -> None:
+    assert _flat(unbroken(rendition("Refund of INV-20931, <b> & PAY-88121."))) == "Refund of [INV-20931], &lt;b&gt; &amp; [PAY-88121]."
+    for left_alone in ("non-stop", "UTF-8", "https://x.example/INV-20931", "INV-20931-B"):
+        assert unbroken(rendition(left_alone)) == left_alone
 
 
 def _flat(html: str) -> str:

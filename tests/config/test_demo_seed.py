@@ -9,6 +9,7 @@ from access.models import Agent, Membership, Role, User, Workspace
 from access.rules import ROLES, can, holders, person
 from approvals import policy
 from approvals.demo import BACK_OFFICE
+from approvals.models import PolicySet
 from config.management.commands.demo_seed import AGENTS
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +51,11 @@ def test_riley_and_sam_may_decide_on_what_the_agent_of_priya_proposes(in_the_dem
     assert policy.in_force(agent.workspace_id, "update_crm").outcome == "automatic"
     rules = [policy.in_force(agent.workspace_id, tool) for tool in BACK_OFFICE]
     assert {(rule.outcome, rule.quorum) for rule in rules} == {("reviewers", 1)}
+
+
+def test_the_policy_of_the_demo_has_no_history_of_its_making(in_the_demo):
+    seed()
+    assert sorted(PolicySet.objects.values_list("version", flat=True)) == [1, 2], "the rules, and the one that asks Finance first"
 
 
 def test_nobody_of_the_demo_has_a_password(in_the_demo):

@@ -127,6 +127,11 @@ def test_a_name_from_outside_never_adds_an_address():
     assert everyone({"to": [hostile], "cc": [], "bcc": []}) == ["marta@brightwater.example"]
 
 
+def test_a_reply_is_called_by_its_reader_s_name_as_a_sentence_has_it():
+    for written, spoken in (("Großmann, Jürgen", "Jürgen Großmann"), ("Marta Oyelaran", "Marta Oyelaran"), ("A, B, C", "A, B, C")):
+        assert reply_subject({"to": [mailbox(written, "a@b.example")], "cc": [], "bcc": []}) == f"E-mail a reply to {spoken}"
+
+
 @given(st.text(max_size=80))
 def test_any_name_gives_one_address(name):
     text = mailbox(name, "a@b.example")
