@@ -12,23 +12,31 @@ from urllib.parse import unquote
 
 from artifacts.markup import Reading
 
-TOLD = 40  # words and links that are named
-LINKS = 500  # that are looked for
+TOLD = 60  # words and links that are named
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What only one of them has, in order, each as it is written there, TOLD at most; and how many words there are of these in all."""
+    """What only one of them has, in order, each as it is written there, TOLD at most; and how many words and links there are in all."""
 
     only_text: tuple[str, ...] = ()
     only_html: tuple[str, ...] = ()
     words: int = 0
+    links: int = 0
     links_only_text: tuple[str, ...] = ()
     links_only_html: tuple[str, ...] = ()
     order: bool = False  # the same words in another order
 
     def __bool__(self) -> bool:
-        return bool(self.words or self.links_only_text or self.links_only_html or self.order)
+        return bool(self.words or self.links or self.order)
+
+    @property
+    def more_words(self) -> int:
+        return self.words - len(self.only_text) - len(self.only_html)
+
+    @property
+    def more_links(self) -> int:
+        return self.links - len(self.links_only_text) - len(self.links_only_html)
 
 
 def compare(text: str, reading: Reading) -> Difference:
@@ -41,6 +49,7 @@ def compare(text: str, reading: Reading) -> Difference:
         only_text=tuple(words[0][:TOLD]),
         only_html=tuple(words[1][:TOLD]),
         words=len(words[0]) + len(words[1]),
+        links=len(links[0]) + len(links[1]),
         links_only_text=links[0][:TOLD],
         links_only_html=links[1][:TOLD],
         order=one != other and Counter(one) == Counter(other),
@@ -98,7 +107,7 @@ def _left(words: list[str], left: Counter[str]) -> list[str]:
 def _links(text: str, of_text: _Split, of_html: _Split, reading: Reading) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where only the text goes, and where only the HTML goes. A text need not write `https://` for it to count."""
     said = text.casefold()
-    going = list(dict.fromkeys(link.to for link in reading.links))[:LINKS]
+    going = list(dict.fromkeys(link.to for link in reading.links))
     mail = {_mail(to) for to in going if to.lower().startswith("mailto:")} | {each.casefold() for each in of_html.addresses}
     html = {_bare(to) for to in (*going, *of_html.links)}
     only_html = [

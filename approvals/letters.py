@@ -41,6 +41,8 @@ def _itself(reading: Reading, path: str) -> Iterator[Warning]:
         yield Warning("html_does", WARN, path, {"kind": _listed(reading.does)})
     if reading.sheets:
         yield Warning("html_style_sheet", NOTE, path, {"count": reading.sheets})
+    if reading.over:
+        yield Warning("html_too_much", WARN, path, {"kind": _listed(reading.over)})
 
 
 def _loaded(reading: Reading, path: str) -> Iterator[Warning]:
@@ -60,7 +62,7 @@ def _differs(difference: Difference, path: str) -> Iterator[Warning]:
         yield Warning("parts_in_other_order", WARN, path)
     links = (*difference.links_only_text, *difference.links_only_html)
     if links:
-        yield Warning("parts_link_differently", WARN, path, {"count": len(links), "shown": _listed(map(_whither, links))})
+        yield Warning("parts_link_differently", WARN, path, {"count": difference.links, "shown": _listed(map(_whither, links))})
 
 
 def _whither(link: str) -> str:

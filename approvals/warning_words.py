@@ -172,6 +172,12 @@ WORDS: Mapping[str, Words] = {
     "html_style_sheet": Words("A style sheet is in this HTML.", "It is not applied here, so mail programs may show it otherwise."),
     "html_remote": Words("Not loaded here: {kind}.", "From {shown}. Who opens the message may ask there, and so tells that it was opened."),
     "html_embedded": Words("Pictures that the message itself brings are not drawn here.", "{count} of them."),
+    "html_too_much": Words(
+        "There is more in this HTML than can be told: {kind}.",
+        "Read its source, or have it written shorter.",
+        "",
+        "I read the whole source of the HTML and mean to send it.",
+    ),
     "html_without_text": Words("There is no text beside the HTML.", "Who reads mail as text sees nothing."),
     "parts_differ": Words(
         "The text and the HTML do not say the same.",

@@ -31,6 +31,8 @@ def main(job: dict[str, Any]) -> None:
         head, body = {"not": why.args[0], **(why.args[1] if len(why.args) > 1 else {})}, b""
     except MemoryError:
         head, body = {"not": "memory"}, b""
+    except ImportError:
+        head, body = {"not": "failed"}, b""  # nothing of the content: its reader is not there, or too large for the memory
     except Exception:  # noqa: BLE001  a reader raises anything over broken input; which, says nothing to anybody
         head, body = {"not": "broken"}, b""
     sys.stdout.buffer.write(json.dumps(head).encode() + b"\n" + body)
@@ -125,7 +127,7 @@ def _check_pixels(wide: int, high: int, most: int) -> None:
 # HTML
 
 TAGS = frozenset(
-    "a abbr address article aside b bdi bdo big blockquote br caption center cite code col colgroup dd del dfn div dl dt em figcaption "  # noqa: SIM905
+    "a abbr address article aside b bdi big blockquote br caption center cite code col colgroup dd del dfn div dl dt em figcaption "  # noqa: SIM905
     "figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark nav ol p pre q rp rt ruby s samp section small span strike "
     "strong sub sup table tbody td tfoot th thead tr tt u ul var wbr".split()
 )

@@ -8,15 +8,16 @@ in the wrong order. What a style sheet does to an element is not worked out; a r
 import html
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from artifacts import styles
 from artifacts.styles import Look
 
-MAX_TOLD = 200  # hidden pieces, links and remote things that are told one by one
-LONG = 2000  # characters of one hidden piece
+MAX_TOLD = 500  # hidden pieces, comments, links and remote things that are told one by one; of more it is said that there are more
+LONG = 20_000  # characters of one hidden piece
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Reading:
     embedded: int = 0  # images that the message itself brings
     sheets: int = 0
     does: list[str] = field(default_factory=list)  # “script”, “form” …, each once
+    over: list[str] = field(default_factory=list)  # of what there is more than is told: “links” …, each once
 
 
 def read(source: str) -> Reading:
@@ -101,6 +103,9 @@ def _pieces(source: str) -> Iterator[str | _Tag | _Comment]:
                 yield _Comment(source[begin:])  # it has no end, so nothing of it is shown
                 return
             yield tag
+            if tag.name == "plaintext" and not tag.closes:
+                yield source[at:]
+                return
             if tag.name in RAW and not tag.closes:
                 end = _RAW_END[tag.name].search(source, at)
                 upto = end.start() if end else len(source)
@@ -250,7 +255,7 @@ class _Reader:
         self.found.text = _tidy("".join(self.text))
         self.found.instead = " ".join(self.instead)
         self.found.links = [Link(" ".join("".join(shown).split())[:LONG], to) for shown, to in self.links]
-        self.found.does = list(dict.fromkeys(self.found.does))
+        self.found.does, self.found.over = (list(dict.fromkeys(each)) for each in (self.found.does, self.found.over))
         return self.found
 
     # text
@@ -277,15 +282,25 @@ class _Reader:
         if not any(char.isalnum() for char in said):
             return  # what only makes room
         last = self.found.unseen[-1] if self.found.unseen else None
-        if last and last.why == why and len(last.text) < LONG:
-            self.found.unseen[-1] = Unseen(why, f"{last.text} {said}"[:LONG])
-        elif len(self.found.unseen) < MAX_TOLD:
+        if last and last.why == why and len(last.text) + len(said) < LONG:
+            self.found.unseen[-1] = Unseen(why, f"{last.text} {said}")
+        elif self._has_room(self.found.unseen, "hidden text"):
             self.found.unseen.append(Unseen(why, said[:LONG]))
+        if len(said) > LONG:
+            self.found.over.append("hidden text")
 
     def _comment(self, text: str) -> None:
         said = " ".join(text.split())
-        if said and len(self.found.comments) < MAX_TOLD:
+        if said and self._has_room(self.found.comments, "comments"):
             self.found.comments.append(said[:LONG])
+        if len(said) > LONG:
+            self.found.over.append("comments")
+
+    def _has_room(self, told: Sequence[Any], what: str) -> bool:
+        """Whether one more can be told. If not, it is remembered that there is more."""
+        if len(told) >= MAX_TOLD:
+            self.found.over.append(what)
+        return len(told) < MAX_TOLD
 
     def _sheet(self, text: str) -> None:
         self.found.sheets += 1
@@ -319,7 +334,7 @@ class _Reader:
         self.count[name] += 1
 
     def _link(self, tag: _Tag) -> list[str] | None:
-        if tag.name not in ("a", "area") or "href" not in tag.attributes or len(self.links) >= MAX_TOLD:
+        if tag.name not in ("a", "area") or "href" not in tag.attributes or not self._has_room(self.links, "links"):
             return None
         shown: list[str] = []
         self.links.append((shown, tag.attributes["href"].strip()[:LONG]))
@@ -361,6 +376,8 @@ class _Reader:
             self.found.does.append(does)
         if tag.name == "meta" and tag.attributes.get("http-equiv", "").strip().lower() == "refresh":
             self.found.does.append("going elsewhere by itself")
+        if tag.name == "bdo" or "override" in styles.declarations(tag.attributes.get("style", "")).get("unicode-bidi", ""):
+            self.found.does.append("text turned around")
         if any(key.startswith("on") and len(key) > 4 for key in tag.attributes):
             self.found.does.append("event handler")
         if any(_scheme(tag.attributes.get(key, "")) in ("javascript", "vbscript") for key in ("href", "src", "action", "formaction")):
@@ -383,7 +400,7 @@ class _Reader:
         scheme = _scheme(address)
         if scheme in ("cid", "data"):
             self.found.embedded += what == "image"
-        elif len(self.found.remote) < MAX_TOLD and (scheme or address.startswith(("//", "\\\\"))):
+        elif (scheme or address.startswith(("//", "\\\\"))) and self._has_room(self.found.remote, "what is loaded"):
             self.found.remote.append(Remote(what, host_of(address)))
 
 

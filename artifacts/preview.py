@@ -36,6 +36,7 @@ WHY: Mapping[str, str] = {
     "pixels": "It has too many pixels to be drawn here: {wide:,} × {high:,}.",
     "slow": "Drawing it took too long and was stopped.",
     "memory": "Drawing it took too much memory and was stopped.",
+    "failed": "Drawing it failed.",
     "busy": "Others are being drawn just now. Try again.",
     "no_page": "It has no such page: there are {pages}.",
     "long": "It is too long to be drawn here.",
@@ -138,6 +139,7 @@ def _said(ended: "subprocess.CompletedProcess[bytes]") -> tuple[dict[str, Any], 
     try:
         head = json.loads(line)
     except ValueError:
-        head = {"not": "slow" if ended.returncode in STOPPED else "memory"}  # it could not even say so
-        log.warning("a preview was not drawn", extra={"ended_with": ended.returncode})
+        head = {"not": "slow" if ended.returncode in STOPPED else "failed"}  # it could not even say so
+    if head.get("not") in ("slow", "memory", "failed"):
+        log.warning("a preview was not drawn", extra={"why": head["not"], "ended_with": ended.returncode})
     return head, rest

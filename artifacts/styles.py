@@ -1,5 +1,6 @@
 """As much of CSS as decides whether somebody sees a text: what hides it, its size, its colour and the colour behind it. Pure."""
 
+import colorsys
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -104,6 +105,16 @@ def hides(own: Mapping[str, str]) -> str:
     for key in ("text-indent", "left", "top", "right", "bottom", "margin-left", "margin-top", "margin"):
         if key in own and any(_number(each, 0.0) <= FAR for each in own[key].split()):
             return f"{key}: {own[key]}"[:60]
+    if own.get("color") and own["color"] == own.get("background-color", own.get("background")):
+        return "the colour of what is behind it"
+    if _is_clear(own.get("-webkit-text-fill-color", "")) or re.search(r"\bopacity\(\s*0*\.?0*%?\s*\)", own.get("filter", "")):
+        return "see-through"
+    if (
+        own.get("zoom") in ("0", "0%")
+        or own.get("scale") == "0"
+        or re.match(r"(?:circle\(0|inset\((?:[5-9]\d|100)%)", own.get("clip-path", ""))
+    ):
+        return "cut away"
     if re.search(r"\bscale\w*\(\s*0*\.?0*\s*[,)]", own.get("transform", "")) or own.get("clip", "").startswith("rect(0"):
         return "cut away"
     return ""
@@ -207,8 +218,8 @@ def _called(name: str, given: list[str], above: Colour | None) -> Colour | None:
     if len(numbers) > 3 and numbers[3] <= 0.05:
         return above
     if name == "hsl":
-        light = round(min(max(numbers[2], 0), 100) * 2.55)
-        return (light, light, light) if numbers[1] < 8 or not 3 < numbers[2] < 97 else None
+        of = colorsys.hls_to_rgb(numbers[0] / 360 % 1, *(min(max(each, 0), 100) / 100 for each in (numbers[2], numbers[1])))
+        numbers = [each * 255 for each in of]
     red, green, blue = (round(min(max(each, 0), 255)) for each in numbers[:3])
     return red, green, blue
 
@@ -224,28 +235,31 @@ def _luminance(colour: Colour) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-# names that are black, white or near it; of the others nothing is said
-NAMED: Mapping[str, str] = {
-    "black": "#000000",
-    "white": "#ffffff",
-    "snow": "#fffafa",
-    "ivory": "#fffff0",
-    "ghostwhite": "#f8f8ff",
-    "whitesmoke": "#f5f5f5",
-    "mintcream": "#f5fffa",
-    "azure": "#f0ffff",
-    "aliceblue": "#f0f8ff",
-    "floralwhite": "#fffaf0",
-    "honeydew": "#f0fff0",
-    "seashell": "#fff5ee",
-    "lightyellow": "#ffffe0",
-    "gray": "#808080",
-    "grey": "#808080",
-    "silver": "#c0c0c0",
-    "red": "#ff0000",
-    "green": "#008000",
-    "blue": "#0000ff",
-    "navy": "#000080",
-    "maroon": "#800000",
-    "yellow": "#ffff00",
-}
+# the names of CSS Color 4
+_TABLE = (  # noqa: SIM905  a table is shorter so
+    "aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc bisque ffe4c4 black 000000 "
+    "blanchedalmond ffebcd blue 0000ff blueviolet 8a2be2 brown a52a2a burlywood deb887 cadetblue 5f9ea0 chartreuse 7fff00 "
+    "chocolate d2691e coral ff7f50 cornflowerblue 6495ed cornsilk fff8dc crimson dc143c cyan 00ffff darkblue 00008b "
+    "darkcyan 008b8b darkgoldenrod b8860b darkgray a9a9a9 darkgreen 006400 darkgrey a9a9a9 darkkhaki bdb76b "
+    "darkmagenta 8b008b darkolivegreen 556b2f darkorange ff8c00 darkorchid 9932cc darkred 8b0000 darksalmon e9967a "
+    "darkseagreen 8fbc8f darkslateblue 483d8b darkslategray 2f4f4f darkslategrey 2f4f4f darkturquoise 00ced1 "
+    "darkviolet 9400d3 deeppink ff1493 deepskyblue 00bfff dimgray 696969 dimgrey 696969 dodgerblue 1e90ff firebrick b22222 "
+    "floralwhite fffaf0 forestgreen 228b22 fuchsia ff00ff gainsboro dcdcdc ghostwhite f8f8ff gold ffd700 goldenrod daa520 "
+    "gray 808080 green 008000 greenyellow adff2f grey 808080 honeydew f0fff0 hotpink ff69b4 indianred cd5c5c indigo 4b0082 "
+    "ivory fffff0 khaki f0e68c lavender e6e6fa lavenderblush fff0f5 lawngreen 7cfc00 lemonchiffon fffacd lightblue add8e6 "
+    "lightcoral f08080 lightcyan e0ffff lightgoldenrodyellow fafad2 lightgray d3d3d3 lightgreen 90ee90 lightgrey d3d3d3 "
+    "lightpink ffb6c1 lightsalmon ffa07a lightseagreen 20b2aa lightskyblue 87cefa lightslategray 778899 "
+    "lightslategrey 778899 lightsteelblue b0c4de lightyellow ffffe0 lime 00ff00 limegreen 32cd32 linen faf0e6 magenta ff00ff "
+    "maroon 800000 mediumaquamarine 66cdaa mediumblue 0000cd mediumorchid ba55d3 mediumpurple 9370db mediumseagreen 3cb371 "
+    "mediumslateblue 7b68ee mediumspringgreen 00fa9a mediumturquoise 48d1cc mediumvioletred c71585 midnightblue 191970 "
+    "mintcream f5fffa mistyrose ffe4e1 moccasin ffe4b5 navajowhite ffdead navy 000080 oldlace fdf5e6 olive 808000 "
+    "olivedrab 6b8e23 orange ffa500 orangered ff4500 orchid da70d6 palegoldenrod eee8aa palegreen 98fb98 "
+    "paleturquoise afeeee palevioletred db7093 papayawhip ffefd5 peachpuff ffdab9 peru cd853f pink ffc0cb plum dda0dd "
+    "powderblue b0e0e6 purple 800080 rebeccapurple 663399 red ff0000 rosybrown bc8f8f royalblue 4169e1 saddlebrown 8b4513 "
+    "salmon fa8072 sandybrown f4a460 seagreen 2e8b57 seashell fff5ee sienna a0522d silver c0c0c0 skyblue 87ceeb "
+    "slateblue 6a5acd slategray 708090 slategrey 708090 snow fffafa springgreen 00ff7f steelblue 4682b4 tan d2b48c "
+    "teal 008080 thistle d8bfd8 tomato ff6347 turquoise 40e0d0 violet ee82ee wheat f5deb3 white ffffff whitesmoke f5f5f5 "
+    "yellow ffff00 yellowgreen 9acd32 "
+    "canvas ffffff canvastext 000000 window ffffff windowtext 000000"
+).split()
+NAMED: Mapping[str, str] = dict(zip(_TABLE[::2], _TABLE[1::2], strict=True))

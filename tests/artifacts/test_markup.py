@@ -49,6 +49,12 @@ def test_blocks_stand_on_lines_of_their_own_and_words_stay_whole() -> None:
         ("margin:0 0 0 -5000px", "margin: 0 0 0 -5000px"),
         ("transform:scale(0)", "cut away"),
         ("clip:rect(0,0,0,0)", "cut away"),
+        ("clip-path:circle(0)", "cut away"),
+        ("zoom:0", "cut away"),
+        ("filter:opacity(0)", "see-through"),
+        ("-webkit-text-fill-color:transparent", "see-through"),
+        ("color:lavenderblush", "the colour of what is behind it"),
+        ("background:hsl(330 100% 71%);color:hotpink", "the colour of what is behind it"),
     ],
 )
 def test_what_a_style_hides_is_told_with_the_reason(style: str, why: str) -> None:
@@ -91,6 +97,7 @@ def test_what_can_be_read_is_not_called_hidden(style: str) -> None:
         ("<?a a?>b<!doctype html>", "b"),
         ("a < b & c &lt;d&gt;", "a < b & c <d>"),
         ("b<textarea><i>c", "b<i>c"),
+        ("b<plaintext><i hidden>c", "b<i hidden>c"),
         ("b<div", "b"),
         ('b<a href="c', "b"),
     ],
@@ -183,5 +190,5 @@ def test_any_style_can_be_read(text: str) -> None:
 
 
 def test_no_more_is_told_than_a_person_could_read() -> None:
-    found = read("<p hidden>a</p>b" * 5_000 + "<a href=https://x.example/>c</a>" * 5_000)
-    assert len(found.unseen) <= markup.MAX_TOLD and len(found.links) <= markup.MAX_TOLD
+    found = read("<p hidden>a</p><p style=opacity:0>b</p>" * 5_000 + "<a href=https://x.example/>c</a>" * 5_000)
+    assert len(found.unseen) == len(found.links) == markup.MAX_TOLD and found.over == ["hidden text", "links"]
