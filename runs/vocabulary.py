@@ -152,7 +152,7 @@ class RunCompensating(Data, type="run.compensating", by=(ENGINE,), says="Undoing
 
 
 class RunParked(Data, type="run.parked", by=(ENGINE,), says="Stuck: {reason}", roles=r"detail"):
-    reason: Literal["code_changed", "retries_exhausted", "error", "refused", "out_of_scope", "workflow_missing", "silent", "undo_failed"]
+    reason: Literal["code_changed", "retries_exhausted", "error", "refused", "out_of_scope", "workflow_missing", "silent", "undo_failed", "agent_stopped"]
     step: Step | None = None
 
 

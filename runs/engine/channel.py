@@ -5,6 +5,7 @@ in one transaction.
 """
 
 import random
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +17,7 @@ from artifacts import vault
 from artifacts.models import Artifact
 from config import clock
 from runs import log, signals
-from runs.engine import asking, children, effects, gates, models, points, proposals, reads
+from runs.engine import agent, asking, children, effects, gates, models, points, proposals, reads
 from runs.engine.answering import Answers
 from runs.engine.gates import Answer, Approved, Attached
 from runs.engine.journal import result_of
@@ -29,7 +30,7 @@ from runs.engine.waiting import Patience
 from runs.engine.walk import Walk
 from runs.log import Held, Text
 from runs.models import JournalEntry, Run
-from runs.vocabulary import ArtifactCreated, MilestoneReached, NotePosted, PlanSet, ReportPublished, RunWaiting, StepStarted
+from runs.vocabulary import ArtifactCreated, BlockRaised, MilestoneReached, NotePosted, PlanSet, ReportPublished, RunWaiting, StepStarted
 
 MODEL_DEADLINE = 120.0  # seconds
 
@@ -170,6 +171,15 @@ class Channel:
             walk.completed(run, step, plan_step, ms)
         return wrap(dict(completion.values))
 
+    def agent(self, prompt: str, *, tools: Sequence[Tool], until: agent.Until, turns: int = agent.MAX_TURNS, **variables: Any) -> Any:
+        """Let a model choose, turn by turn, which of `tools` it uses, until it says that it is done and `until` agrees; see `agent`."""
+        return wrap(agent.agent(self, prompt, tools=tools, until=until, turns=turns, **variables))
+
+    def block(self, name: str, detail: str) -> None:
+        """Say that something was refused, with what was wanted."""
+        data = BlockRaised(block=_as_name(name), reason="unregistered")
+        self._record("block", [name, detail], lambda run, _: run.append(data, actor=log.ENGINE, texts={"detail": Text(detail)}))
+
     def child(self, workflow: str, *, title: str, scope: Mapping[str, Any] | None = None, **arguments: Any) -> Any:
         """Have another workflow do a part of the work, in a run of its own, and wait for it. Its `scope` is this run's, or narrower.
 
@@ -258,3 +268,8 @@ class Channel:
 
 def _next_version(run_id: UUID, name: str) -> int:
     return Artifact.objects.filter(run_id=run_id, name=name).count() + 1
+
+
+def _as_name(text: str) -> str:
+    """A text that a model made up, as a name that the log can hold."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-_")[:60] or "unnamed"

@@ -16,6 +16,7 @@ PARKED = {
     "workflow_missing": "its workflow is not loaded",
     "silent": "it went silent",
     "undo_failed": "something it did outside could not be undone",
+    "agent_stopped": "its agent did not come to an end",
 }
 FAILED = {
     "error": "the workflow failed",

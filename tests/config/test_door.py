@@ -14,7 +14,7 @@ from config.asgi import application, is_same_origin
 
 POLICY = {
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "form-action 'self'",
-    "frame-ancestors 'none'", "base-uri 'none'",
+    "frame-src 'self'", "frame-ancestors 'none'", "base-uri 'none'",
 }  # fmt: skip
 LIMIT = settings.BODY_MAX
 

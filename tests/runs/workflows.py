@@ -17,6 +17,8 @@ class World:
     reads: int = 0
     faults: list[Exception] = field(default_factory=list)
     drop_answer: bool = False
+    turns: list[dict[str, Any]] = field(default_factory=list)  # what a scripted model chooses
+    told: list[dict[str, Any]] = field(default_factory=list)  # what it was told last
     undo_faults: list[Exception] = field(default_factory=list)
     blind: bool = False  # look-ups tell nothing
 
@@ -157,6 +159,19 @@ def parent(run: Channel, thing: str, scope: dict[str, list[str]] | None = None) 
 def asks(run: Channel) -> None:
     run.plan("Ask")
     run.report(run.ask("Coffee or tea?"))
+
+
+@script("choose", version="1", title="Choose")
+def choose(*, turn: int, said: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:
+    world.told = said
+    return world.turns[turn - 1] if turn <= len(world.turns) else {"done": {}}
+
+
+@workflow("test-agent", version=1)
+def an_agent(run: Channel) -> None:
+    run.plan("Choose")
+    came = run.agent("choose", tools=[look, note_it, say], until=lambda done: "answer" in done, turns=10)
+    run.report(came["answer"])
 
 
 @workflow("test-later", version=1)

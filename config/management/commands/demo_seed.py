@@ -16,7 +16,7 @@ PEOPLE = (
     ("Otto Brandt", "operator"),
     ("Ada Lindqvist", "admin"),
 )
-AGENTS = ("support-triage", "back-office", "outside-loop")  # each called as the workflow that it runs; the last runs outside
+AGENTS = ("support-triage", "triage-loop", "back-office", "outside-loop")  # each called as the workflow that it runs; the last runs outside
 OWNER = ("Priya Nair", "manager")  # owns the agents, and so their runs: Riley and Sam may decide
 
 
