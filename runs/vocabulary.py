@@ -28,6 +28,10 @@ Effect = Literal["read", "write", "send"]
 SignalKind = Literal["cancel", "pause", "resume", "revise", "context"]
 Trouble = Literal["timeout", "refused", "unavailable", "invalid", "not_found", "out_of_scope", "limit", "error"]
 
+Stuck = Literal[
+    "code_changed", "retries_exhausted", "error", "refused", "out_of_scope", "workflow_missing", "silent", "undo_failed", "agent_stopped"
+]
+
 AGENT, ENGINE, PEOPLE = "agent", "engine", "people"
 LOOK_UP = "look-up:"  # a tool.ended of Handrail's own whose call is this and a grant's id tells what looking up its outcome gave
 TYPES: dict[str, type["Data"]] = {}
@@ -152,7 +156,7 @@ class RunCompensating(Data, type="run.compensating", by=(ENGINE,), says="Undoing
 
 
 class RunParked(Data, type="run.parked", by=(ENGINE,), says="Stuck: {reason}", roles=r"detail"):
-    reason: Literal["code_changed", "retries_exhausted", "error", "refused", "out_of_scope", "workflow_missing", "silent", "undo_failed", "agent_stopped"]
+    reason: Stuck
     step: Step | None = None
 
 

@@ -85,7 +85,8 @@ def test_an_agent_is_offered_only_with_what_it_runs_and_refused_in_place_with_an
     other = WorkflowInfo("back-office", 1, "Back office", True, ("Read the request", "Work out what to do"), "")
     monkeypatch.setattr(starting, "workflow_infos", lambda known=starting.workflow_infos: [*known(), other])
     office = cast.workspace.agents.create(name="back-office", owner=cast.priya)
-    cast.workspace.agents.create(name="outside-loop", owner=cast.priya)
+    for name in ("triage-loop", "outside-loop"):
+        cast.workspace.agents.create(name=name, owner=cast.priya)
     offered = re.findall(r'<option value="([0-9a-f-]+/[^"]+)"[^>]*>([^<]+)<', otto.get(NEW).content.decode())
     assert (f"{cast.agent.pk}/support-triage", "support-triage 3") in offered and (f"{office.pk}/back-office", "back-office 1") in offered
     assert f"{office.pk}/support-triage" not in dict(offered) and not [word for _, word in offered if word.startswith("outside-loop")]
