@@ -94,6 +94,20 @@ def finish_cancelling(held: Held) -> bool:
     return True
 
 
+def keep_cancelling(held: Held) -> bool:
+    """A cancelled run that got stuck never does what it did before: it is settled, undone and ended. False if nobody cancelled it.
+
+    In the caller's transaction.
+    """
+    if not Signal.objects.filter(run_id=held.row.pk, kind="cancel", status="delivered").exists():
+        return False
+    if in_flight := gates.current().in_flight(held.row.pk):
+        held.move(State.CANCELLING, RunCancelling(in_flight=len(in_flight)))
+    else:
+        finish_cancelling(held)
+    return True
+
+
 def end_cancelled(held: Held) -> bool:
     """End a run that was cancelled, and say so to everybody who asked for it. False if nobody did. In the caller's transaction."""
     signal = Signal.objects.filter(run_id=held.row.pk, kind="cancel", status="delivered").order_by("created_at").first()
@@ -168,7 +182,7 @@ def _can_not_read(held: Held, kind: str) -> Refusing | None:
 
     if held.row.state in (State.PARKED, State.STALLED, State.CANCELLING, State.COMPENSATING):
         return "not_in_this_state"
-    if kind not in workflow.reads(held.row.workflow):
+    if kind not in workflow.reads(held.row.workflow, held.row.workflow_version):
         return "not_supported"
     unread = Signal.objects.filter(run_id=held.row.pk, kind__in=WITH_A_NOTE, status="accepted").count()
     return "too_many" if unread > MAX_UNREAD else None
@@ -206,7 +220,7 @@ def _cancel(held: Held, signal: Signal, by: Actor) -> None:
 
 def _undo(held: Held) -> bool:
     """Have what was done outside undone. False if nothing of it can be."""
-    can_undo = sum(effect.can_undo and not effect.undone for effect in ledger.effects(held.row)) if held.row.workflow else 0
+    can_undo = sum(effect.can_undo and not effect.undone for effect in ledger.effects(held)) if held.row.workflow else 0
     if can_undo:
         held.move(State.COMPENSATING, RunCompensating(effects=can_undo))
     return can_undo > 0
@@ -217,7 +231,7 @@ def _end(held: Held, signal: Signal) -> None:
         status="applied", settled_at=clock.now()
     )
     _apply(held, signal)
-    effects = ledger.effects(held.row)
+    effects = ledger.effects(held)
     undone = sum(effect.undone for effect in effects)
     withdrawn = gates.current().withdrawn(held.row.pk)
     held.move(State.CANCELLED, RunCancelled(signal=signal.pk, done=len(effects) - undone, undone=undone, withdrawn=withdrawn))

@@ -60,7 +60,7 @@ def _why_not(run: Run, kind: str) -> str:
         return "It is paused." if run.state == State.PAUSED else "" if run.state in READING else "It can’t be paused now."
     if run.state not in READING:
         return "It reads nothing now."
-    return "" if kind in workflow.reads(run.workflow) else "Its workflow takes no such signal."
+    return "" if kind in workflow.reads(run.workflow, run.workflow_version) else "Its workflow takes no such signal."
 
 
 def key(given: str, kind: str, note: str) -> str:

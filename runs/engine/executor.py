@@ -10,11 +10,11 @@ from access.rules import Actor
 from artifacts import vault
 from config import clock
 from runs import live, log, updates
-from runs.engine import asking, compensation, effects, gates, lease
+from runs.engine import asking, compensation, effects, gates, lease, workflow
 from runs.engine.journal import Journal
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Interrupted, Parked, Waits
-from runs.engine.workflow import WORKFLOWS, Channel
+from runs.engine.workflow import Channel
 from runs.errors import RunEnded, StaleToken
 from runs.lifecycle import State
 from runs.log import Held, Text

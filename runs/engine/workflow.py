@@ -62,7 +62,8 @@ class Workflow:
     reads: frozenset[str] = frozenset()  # of the signals `context` and `revise`, those that its function asks for
 
 
-WORKFLOWS: dict[str, Workflow] = {}
+WORKFLOWS: dict[str, Workflow] = {}  # the newest version of each, with which new runs start
+VERSIONS: dict[tuple[str, int], Workflow] = {}  # all that are loaded: a run goes on with the version that it started with
 
 
 def workflow(
@@ -78,7 +79,10 @@ def workflow(
     """Declare a function as a workflow. `reads`: "context" if it calls `run.context()`, "revise" if it plans anew when it is `Revised`."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        WORKFLOWS[name] = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, frozenset(reads))
+        made = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, frozenset(reads))
+        VERSIONS[name, version] = made
+        if name not in WORKFLOWS or WORKFLOWS[name].version <= version:
+            WORKFLOWS[name] = made
         return function
 
     return declare
@@ -96,6 +100,12 @@ def named(name: str) -> Workflow:
     return WORKFLOWS[name]
 
 
-def reads(name: str) -> frozenset[str]:
+def loaded(name: str, version: int) -> Workflow | None:
+    """This very version of a workflow; None if it is not loaded here."""
+    return VERSIONS.get((name, version))
+
+
+def reads(name: str, version: int) -> frozenset[str]:
     """The signals with a note that a workflow asks for; none of one that is not loaded here."""
-    return WORKFLOWS[name].reads if name in WORKFLOWS else frozenset()
+    known = loaded(name, version)
+    return known.reads if known else frozenset()
