@@ -10,7 +10,7 @@ from config.env import OddSetting
 
 RUNNING = "up.json"
 DATABASE = "handrail.sqlite3"
-ON_WHAT_IS_THERE = ("agentkey", "triage", "verify")  # these make no data directory: there is nothing in a new one for them
+ON_WHAT_IS_THERE = ("agentkey", "misbehave", "triage", "verify")  # these make no data directory: there is nothing in a new one for them
 
 
 def join(environ: MutableMapping[str, str], arguments: Sequence[str], home: Path) -> None:

@@ -399,6 +399,8 @@ def _reviewers(run: Run, people: Iterable[Any], actor: Actor) -> str:
     names = ["You" if str(person.pk) == actor.id else person.name for person in people if str(person.pk) not in own]
     if not names:
         return "Somebody who may decide"
+    if (needs := run.waiting.get("needs") or 1) > 1:
+        return " and ".join(names) if len(names) == needs < 4 else f"{needs} reviewers"
     return " or ".join(names) if len(names) < 3 else f"{names[0]}, {names[1]} or {len(names) - 2} more"
 
 
@@ -439,12 +441,9 @@ def _hear(heard: Heard, kind: str, data: Mapping[str, Any], payloads: dict[str, 
         case "step.started":
             heard.step = data.get("plan_step") or heard.step
         case "run.failed":
-            heard.why = _capital(FAILED.get(data["reason"], data["reason"]))
+            why = FAILED.get(data["reason"], data["reason"])
+            heard.why = why[:1].upper() + why[1:]
         case "run.parked":
             heard.why = PARKED.get(data["reason"], data["reason"])
         case "run.cancelled":
             heard.why = cancelled_words(data.get("done", 0), data.get("undone", 0), data.get("withdrawn", 0))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -67,10 +67,11 @@ class Mine:
     until: datetime | None = None
     since: datetime | None = None
     page: str = "approvals:action"
+    place: str = ""  # on that page
 
     @property
     def url(self) -> str:
-        return reverse(self.page, args=(self.action,))
+        return reverse(self.page, args=(self.action,) if self.action else ()) + self.place
 
 
 @dataclass
@@ -186,6 +187,8 @@ class View:
     @property
     def mine(self) -> Mine | None:
         now = self.story.now
+        if self.run.state == "parked" and self.can("runs.recover"):
+            return Mine("Choose how it goes on", "", page="runs:recovery", place=f"#case-{self.run.pk}")
         if self.waiting is None or not self.can("approvals.view"):
             return None
         if now.waits_for == "decision" and self.may_decide:

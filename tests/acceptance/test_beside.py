@@ -28,12 +28,14 @@ def test_triage_verify_and_agentkey_find_the_demo_by_its_data_directory(new_stac
     Triage(demo, ref).wait_for("waiting")
     verified = manage(demo.data, "verify", ref)
     assert verified.returncode == 0 and f"{ref}: whole" in verified.stdout
+    misbehaved = manage(demo.data, "misbehave", "clear")  # reaches the desk
+    assert misbehaved.returncode == 0, misbehaved.stderr
     key = manage(demo.data, "agentkey", "support-triage")
     assert key.returncode == 0 and re.fullmatch(r"\S{20,}", key.stdout.strip())
 
 
 def test_a_command_that_needs_data_makes_no_place_for_it(tmp_path):
-    for command in (["triage", "x.eml"], ["verify", "RN-7Q4K"], ["agentkey", "support-triage"]):
+    for command in (["triage", "x.eml"], ["verify", "RN-7Q4K"], ["agentkey", "support-triage"], ["misbehave", "clear"]):
         refused = manage(tmp_path / "nothing", *command)
         assert refused.returncode == 1 and f"there is no data in {tmp_path / 'nothing'}." in refused.stderr
     assert not (tmp_path / "nothing").exists()

@@ -89,6 +89,16 @@ def test_a_failure_is_never_hidden(cast: Cast, sign_in: SignIn) -> None:
     assert "Stuck" in html and "last error: 504 from the desk" in html
 
 
+def test_who_may_say_how_a_stuck_run_goes_on_is_led_there(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.begun()
+    log.add("run.parked", {"reason": "error"})
+    run = play(cast, log)
+    word, there = "Choose how it goes on", f"/recovery#case-{run.pk}"
+    address = reverse("runs:run", args=(run.pk,))
+    assert word in (html := page(sign_in(cast.otto), address)) and there in html
+    assert word not in page(sign_in(cast.riley), address)
+
+
 def test_what_is_hidden_is_not_in_the_page(cast: Cast, sign_in: SignIn) -> None:
     log = lines.begun()
     log.add("note.posted", {}, who="agent", note="Their card is 4111 1111 1111 1111, the file is /home/otto/x.txt")
@@ -386,6 +396,12 @@ def test_a_row_says_whom_it_waits_for_and_what_was_done_outside(cast: Cast, sign
     assert "You or Sam" in html
     assert 'aria-label="2 done, 0 undone, 0 waiting"' in html and 'aria-label="0 done, 0 undone, 1 waiting"' in html
     assert "Draft a reply, step 3 of 6" in html
+
+
+def test_where_several_must_decide_all_of_them_are_named_or_counted(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
+    for needs, said in ((2, "You and Sam"), (3, "3 reviewers")):
+        Run.objects.filter(ref="RN-WA1T").update(waiting=some["waiting"].waiting | {"needs": needs})
+        assert said in page(sign_in(cast.riley), "/runs")
 
 
 def test_the_tiles_count_what_waits_for_people_and_what_failed(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
