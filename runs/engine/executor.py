@@ -72,8 +72,8 @@ def _walk(held: Claim) -> str:
 
 
 def _call_workflow(run: Run, held: Claim) -> None:
-    known = WORKFLOWS.get(run.workflow)
-    if known is None or known.version != run.workflow_version:
+    known = workflow.loaded(run.workflow, run.workflow_version)
+    if known is None:
         raise Parked("workflow_missing", step=None, detail=f"{run.workflow} version {run.workflow_version} is not loaded here.")
     arguments = orjson.loads(vault.open_bytes(run.input)) if run.input else {}
     known.function(Channel(run, held), **arguments)
