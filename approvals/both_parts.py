@@ -7,6 +7,7 @@ where they go, for a text writes out what HTML puts behind words. What is shown 
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -32,7 +33,7 @@ class Difference:
 
     @property
     def more_words(self) -> int:
-        return self.words - len(self.only_text) - len(self.only_html)
+        return self.words - _count(self.only_text) - _count(self.only_html)
 
     @property
     def more_links(self) -> int:
@@ -48,7 +49,7 @@ def compare(text: str, reading: Reading) -> Difference:
     return Difference(
         only_text=tuple(words[0][:TOLD]),
         only_html=tuple(words[1][:TOLD]),
-        words=len(words[0]) + len(words[1]),
+        words=_count(words[0]) + _count(words[1]),
         links=len(links[0]) + len(links[1]),
         links_only_text=links[0][:TOLD],
         links_only_html=links[1][:TOLD],
@@ -57,6 +58,10 @@ def compare(text: str, reading: Reading) -> Difference:
 
 
 # Words
+
+
+def _count(runs: Sequence[str]) -> int:
+    return sum(run.count(" ") + 1 for run in runs)
 
 
 @dataclass(frozen=True)
@@ -85,20 +90,25 @@ def _folded(word: str) -> str:
 
 
 def _unlike(of_text: list[str], of_html: list[str], instead: list[str]) -> tuple[list[str], list[str]]:
-    """The words that one has more often than the other."""
+    """The words that one has more often than the other; such as follow each other are one text."""
     text, other = Counter(map(_folded, of_text)), Counter(map(_folded, of_html))
     return _left(of_text, text - other - Counter(map(_folded, instead))), _left(of_html, other - text)
 
 
 def _left(words: list[str], left: Counter[str]) -> list[str]:
     """The last of these words, as many of each as are left over, in order."""
-    found = []
-    for word in reversed(words):
-        key = _folded(word)
-        if left[key] > 0:
-            left[key] -= 1
-            found.append(word)
-    return found[::-1]
+    found: list[list[str]] = []
+    before = -1
+    for at in range(len(words) - 1, -1, -1):
+        key = _folded(words[at])
+        if left[key] <= 0:
+            continue
+        left[key] -= 1
+        if at + 1 != before:
+            found.append([])
+        found[-1].append(words[at])
+        before = at
+    return [" ".join(reversed(run)) for run in reversed(found)]
 
 
 # Links

@@ -131,11 +131,13 @@ def test_html_that_is_none_is_drawn_with_the_rest(odd):
         ("pay ten ten", "<p>pay ten</p>", (("ten",), ())),
         ("ﬁne", "<p>fine</p>", ((), ())),
         ("", "<p>fine</p>", ((), ("fine",))),
+        ("a b c d e", "<p>a x y d z</p>", (("b c", "e"), ("x y", "z"))),
     ],
 )
 def test_words_are_compared_as_people_read_them(said, html, only):
     found = compare(said, markup.read(html))
     assert (found.only_text, found.only_html) == only
+    assert found.words == sum(len(run.split()) for side in only for run in side) and found.more_words == 0
 
 
 # The files
