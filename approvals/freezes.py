@@ -153,6 +153,8 @@ def let_go(freeze_id: UUID) -> None:
     """Let the runs go on that waited for the end of this freeze, unless another one is in their way."""
     ended = Freeze.objects.get(pk=freeze_id)
     waiting = Run.objects.filter(workspace_id=ended.workspace_id, state=State.WAITING, waiting__on=UNFREEZING)
+    undoing = Run.objects.filter(workspace_id=ended.workspace_id, state=State.COMPENSATING, wake_at__isnull=False)
+    undoing.update(wake_at=clock.now())  # they look by themselves whether they can go on
     whole = True
     for run_id in list(waiting.order_by("state_since").values_list("pk", flat=True)):
         try:

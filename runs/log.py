@@ -210,13 +210,24 @@ def _flush(held: Held, before: int) -> None:
     # the row lock makes this certain; the condition makes a mistake in locking loud
     if Run.objects.filter(pk=held.row.pk, seq=before).update(**held.changed) != 1:
         raise StaleToken("The log moved under this writer.")
-    if held.row.parent_id is not None and "ended_at" in held.changed:  # the sweep wakes who waits for it
-        Run.objects.filter(pk=held.row.parent_id, state=State.WAITING.value, waiting__on="child").update(wake_at=clock.now())
+    if held.row.parent_id is not None and "ended_at" in held.changed:
+        _wake_parent(held.row.parent_id)
     for listener in listeners if held.pending else ():
         listener(held)
     _after_commit(live.wake, held.row.pk, held.row.workspace_id, held.row.seq)
     if held.changed.get("state") in (State.QUEUED.value, State.COMPENSATING.value) and held.row.workflow:
         _after_commit(live.call_worker, held.row.pk)
+
+
+def _wake_parent(parent_id: UUID) -> None:
+    """Have the sweep wake who waits for a child that ends now.
+
+    Under the parent's lock, so that it either waits already or will see the ending when it does. A child's lock comes before its parent's;
+    nobody takes them the other way round.
+    """
+    parent = Run.objects.select_for_update(no_key=True).get(pk=parent_id)
+    if parent.state == State.WAITING and parent.waiting.get("on") == "child":
+        Run.objects.filter(pk=parent_id).update(wake_at=clock.now())
 
 
 def _after_commit(tell: Callable[..., None], *about: Any) -> None:

@@ -64,7 +64,7 @@ def parked_at(seq: int, body: Mapping[str, Any]) -> Parking:
 def possible(run: Run, where: Parking, undoable: int, in_flight: int) -> tuple[Choice, ...]:
     """What can be chosen, in this order. `undoable`: how many effects can be undone; `in_flight`: how many have no known outcome."""
     again = bool(run.workflow) and not (where.reason == "refused" and not where.step)  # what people rejected is not asked for again
-    undo = bool(run.workflow) and undoable > 0 and where.reason != "undo_failed"  # there, trying again is undoing
+    undo = bool(run.workflow) and undoable > 0 and not in_flight and where.reason != "undo_failed"  # there, trying again is undoing
     may = {"retry": again, "compensate": undo, "hand_over": True, "give_up": not in_flight}
     return tuple(choice for choice in CHOICES if may[choice])
 
@@ -84,7 +84,7 @@ def choose(run: Run, choice: Choice, *, at: int, by: Actor, note: str = "", to: 
             raise AlreadyChosen(
                 f"The run is {held.row.state}.", state=held.row.state, seq=held.row.seq, parked=where.seq if where else None
             )
-        undoable = compensation.undoable(held.row)
+        undoable = compensation.undoable(held)
         open_to = possible(held.row, where, len(undoable), len(gates.current().in_flight(held.row.pk)))
         if choice not in open_to:
             raise NotPossible(f"Possible are: {', '.join(open_to)}.", choices=list(open_to))
@@ -95,6 +95,8 @@ def choose(run: Run, choice: Choice, *, at: int, by: Actor, note: str = "", to: 
         CARRY_OUT[choice](held, where, undoable, to)
         more: dict[str, Any] = {"to": str(to.pk)} if to else {}
         audit.record(by, "recovered", workspace_id=held.row.workspace_id, subject=("run", held.row.pk), choice=choice, seq=at, **more)
+    if choice in ("compensate", "give_up"):
+        signals.cancel_children(run, by=by)  # it waits for them no more
     return held
 
 
@@ -128,6 +130,8 @@ def _retry(held: Held, where: Parking, undoable: list[Effect], to: User | None) 
         _undo(held, where, undoable, to)
         return
     journal.afresh(held.row.pk, where.step)
+    if signals.keep_cancelling(held):
+        return
     held.move(State.QUEUED, RunQueued(reason="recovered"))
 
 

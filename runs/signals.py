@@ -4,11 +4,11 @@ Each carries an idempotency key, is checked against the run's state under its lo
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from uuid import UUID
 
 from access import audit, characters
-from access.errors import BadInput
+from access.errors import BadInput, Forbidden
 from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Payload
@@ -32,6 +32,8 @@ from runs.vocabulary import (
 )
 
 KINDS = ("cancel", "pause", "resume", "revise", "context")
+FROM_AGENTS = ("cancel", "pause")  # a key stops its own run; that it goes on, and what it should know, is for people to say
+FROM_PARENT = "parent-"  # how the key of a signal begins that a child has from its parent
 WITH_A_NOTE = ("revise", "context")  # what they ask for stands in the note
 MAX_NOTE = 4000
 MAX_UNREAD = 20  # notes that a run has not read yet
@@ -42,10 +44,18 @@ class UnknownSignal(BadInput):
     """There is no such signal."""
 
 
+class PeopleSteer(Forbidden):
+    """Only people have a run go on, change its plan or tell it something."""
+
+    what_next: ClassVar[str] = "Nothing was changed. A key may cancel or pause the runs of its agent."
+
+
 def send(run: Run, *, kind: str, key: str, by: Actor, note: str = "") -> Signal:
     """Give a run a signal. The same key again gives the first one. What became of it stands in `status` and `reason`."""
     if kind not in KINDS:
         raise UnknownSignal(f"Signals are {', '.join(KINDS)}.")
+    if by.kind == "agent" and kind not in FROM_AGENTS:
+        raise PeopleSteer
     if not key or len(key) > 200:
         raise BadInput("A signal needs an idempotency key of at most 200 characters.")
     if len(note) > MAX_NOTE:
@@ -55,7 +65,7 @@ def send(run: Run, *, kind: str, key: str, by: Actor, note: str = "") -> Signal:
     with log.holding(run.pk) as held:
         first = Signal.objects.filter(run_id=run.pk, actor_id=by.id, key=key).first()
         if first is not None:
-            return _same(first, kind)
+            return _same(first, kind, note)
         signal = _receive(held, kind, key, by, note)
         if held.row.ended_at is not None:
             _settle(signal, "refused", "had_already_ended")
@@ -64,19 +74,34 @@ def send(run: Run, *, kind: str, key: str, by: Actor, note: str = "") -> Signal:
         else:
             CARRY_OUT[kind](held, signal, by)
         audit.record(by, "signal_sent", workspace_id=held.row.workspace_id, subject=("run", run.pk), kind=kind, status=signal.status)
-    if kind == "cancel" and signal.status != "refused":
-        cancel_children(run)
+    if signal.status != "refused" and kind not in WITH_A_NOTE:
+        _to_children(run, signal, by)
     return signal
 
 
-def cancel_children(run: Run) -> None:
-    """Cancel what a cancelled run had started, once each."""
+def cancel_children(run: Run, *, by: Actor) -> None:
+    """Cancel what a run had started that goes on no more, once each."""
     cancel = Signal.objects.filter(run=run, kind="cancel").exclude(status="refused").order_by("created_at").first()
-    if cancel is None:
-        return
-    by = Actor(cancel.actor_kind, cancel.actor_id)
+    if cancel is not None:
+        by = Actor(cancel.actor_kind, cancel.actor_id)
     for child in Run.objects.filter(parent=run, ended_at=None):
-        send(child, kind="cancel", key=f"parent-{cancel.pk}", by=by)
+        send(child, kind="cancel", key=f"{FROM_PARENT}{cancel.pk if cancel else run.pk}", by=by)
+
+
+def _to_children(run: Run, signal: Signal, by: Actor) -> None:
+    """What a run had started is cancelled, held and let go with it; what a person paused for itself stays paused."""
+    if signal.kind == "cancel":
+        cancel_children(run, by=by)
+        return
+    for child in Run.objects.filter(parent=run, ended_at=None):
+        paused = child.state == State.PAUSED
+        if paused != (signal.kind == "pause") and (not paused or _paused_with_parent(child)):
+            send(child, kind=signal.kind, key=f"{FROM_PARENT}{signal.pk}", by=by)
+
+
+def _paused_with_parent(child: Run) -> bool:
+    last = Signal.objects.filter(run=child, kind="pause", status="applied").order_by("-created_at", "-pk").first()
+    return last is not None and last.key.startswith(FROM_PARENT)
 
 
 def ending_of(run_id: UUID) -> dict[str, Any] | None:
@@ -134,9 +159,12 @@ def _receive(held: Held, kind: str, key: str, by: Actor, note: str) -> Signal:
     return signal
 
 
-def _same(first: Signal, kind: str) -> Signal:
+def _same(first: Signal, kind: str, note: str) -> Signal:
     if first.kind != kind:
         raise SignalReused(f"It was used for {first.kind}.", signal=str(first.pk))
+    kept = vault.opened(first.note) if first.note else b""
+    if kept is not None and kept != note.encode():  # what was erased can't be compared
+        raise SignalReused(f"It was used for {first.kind} with another note.", signal=str(first.pk))
     return first
 
 
@@ -167,7 +195,7 @@ def _add_context(held: Held, signal: Signal, by: Actor) -> None:
 
 
 def _revise(held: Held, signal: Signal, by: Actor) -> None:
-    """The plan must change. What waits for approval is withdrawn, and the workflow plans anew with the note."""
+    """The plan must change. What waits for approval is withdrawn, if the workflow plans anew then; else it reads the note when it can."""
     if why := _can_not_read(held, "revise"):
         _refuse(held, signal, why)
         return

@@ -126,17 +126,18 @@ class Channel:
         """
         if not isinstance(answer, Approved):
             raise Parked("refused", step=None, detail="An action that is not approved can't be performed.")
-        outcome = self._perform(answer)
+        outcome = self.perform_once(answer)
         while not outcome["happened"]:
             again = gates.current().proposed(answer.action_id)
             more = {"files": again.attachments, "reason": again.reason}
             answer = proposals.propose(self._walk, again.tool, dict(again.arguments), plan_title=APPROVAL, **more)
             if not isinstance(answer, Approved):
                 raise Parked("refused", step=None, detail=f"{again.tool.title}: proposed anew, and {type(answer).__name__.lower()}.")
-            outcome = self._perform(answer)
+            outcome = self.perform_once(answer)
         return wrap(outcome["result"])
 
-    def _perform(self, answer: Approved) -> dict[str, Any]:
+    def perform_once(self, answer: Approved) -> dict[str, Any]:
+        """What came of this one grant: {"happened": whether, "result": what the tool returned}."""
         walk = self._walk
         step = walk.journal.next_step("perform")
         entry = walk.journal.find(step)

@@ -14,7 +14,7 @@ from runs.engine.walk import Walk
 from runs.models import Event, JournalEntry, Run
 from runs.vocabulary import ChildEnded, ChildStarted, RunWaiting, StepStarted
 
-LOOK_AGAIN = 300.0  # seconds; its ending wakes the parent before that
+LOOK_AGAIN = 3600.0  # seconds; its ending wakes the parent before that
 
 
 def child(walk: Walk, workflow: str, title: str, arguments: Mapping[str, Any], scope: Mapping[str, Any] | None) -> Any:

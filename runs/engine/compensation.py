@@ -16,19 +16,21 @@ from runs.engine.ledger import Effect
 from runs.engine.outcomes import Parked
 from runs.engine.tools import TOOLS, Tool
 from runs.lifecycle import State
-from runs.models import JournalEntry, Run
+from runs.log import Held
+from runs.models import Event, JournalEntry, Run
 from runs.vocabulary import EffectUndoFailed, RunFailed
 
 
-def undoable(run: Run) -> list[Effect]:
+def undoable(run: Run | Held) -> list[Effect]:
     """What of a run can be undone and is not, the last first: the order in which it is undone."""
     return [effect for effect in reversed(ledger.effects(run)) if effect.can_undo and not effect.undone]
 
 
 def undo(run: Run, held: Claim) -> None:
     """Undo all that can be. Waits and Parked as in a workflow: an undo may need a person, a retry or an operator."""
+    since = _begun(run)
     for effect in undoable(run):
-        _undo(run, held, effect)
+        _undo(run, held, effect, since)
 
 
 def finish(held: Claim) -> str:
@@ -41,14 +43,24 @@ def finish(held: Claim) -> str:
     return "compensated"
 
 
-def _undo(run: Run, held: Claim, effect: Effect) -> None:
+def _begun(run: Run) -> int:
+    """The event with which this undoing began: what people refused before it is asked anew, for somebody chose to try again."""
+    begun = Event.objects.filter(run_month=run.month, run_id=run.pk, type="run.compensating").order_by("-seq")
+    return begun.values_list("seq", flat=True).first() or 0
+
+
+def _undo(run: Run, held: Claim, effect: Effect, since: int) -> None:
     channel = Channel(run, held, branch=effect.branch)
     try:
         tool, arguments = _how(run, effect)
-        answer = channel.propose(tool, reason=f"Undoes {TOOLS[effect.tool].title.lower()}.", **arguments)
-        if not isinstance(answer, Approved):
-            raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
-        channel.perform(answer)
+        reason = f"Undoes {TOOLS[effect.tool].title.lower()}."
+        while True:
+            answer = channel.propose(tool, reason=reason, **arguments)
+            if isinstance(answer, Approved):
+                if channel.perform_once(answer)["happened"]:
+                    return
+            elif answer.seq > since:
+                raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
     except Parked as trouble:
         with effects.hold(held) as locked:
             locked.append(EffectUndoFailed(key=effect.key, reason="refused" if trouble.reason == "refused" else "error"), actor=log.ENGINE)

@@ -307,7 +307,7 @@ def _call(p: Performance, begun: float) -> Call:
     def last_check() -> None:
         if time.monotonic() - begun > p.tool.deadline:
             raise Fenced("The call is past its deadline.")
-        may_go_on = (p.lease.works, State.PAUSED)  # what is under way when a run is paused finishes
+        may_go_on = (p.lease.works, State.PAUSED, State.QUEUED)  # what is under way when a run is paused finishes, resumed or not
         if not p.lease.is_mine() or not Run.objects.filter(pk=p.lease.run_id, state__in=may_go_on).exists():
             raise Fenced
 

@@ -2,6 +2,7 @@
 
 import logging
 from datetime import timedelta
+from typing import Literal
 from uuid import UUID
 
 import orjson
@@ -22,6 +23,7 @@ from runs.models import JournalEntry, Run
 from runs.vocabulary import BlockRaised, RunParked, RunQueued, RunSucceeded, RunWaiting
 
 LOOK_AGAIN_ANYWAY = timedelta(hours=1)  # for a cancelled run that waits for a person to say what happened; each look is in its log
+Reason = Literal["unfrozen", "child", "answer", "budget", "outcome", "decision"]  # what came while a worker was on its way to wait
 logger = logging.getLogger(__name__)
 
 
@@ -67,8 +69,15 @@ def _walk(held: Claim) -> str:
         raise
     except Exception as error:  # whatever a workflow's own code raises is a dead letter, never a lost run
         logger.exception("workflow raised", extra={"run": str(run.pk)})
-        return _park(held, Parked("error", step=None, detail=f"The workflow raised {type(error).__name__}."))
+        return _park(held, _raised(run, error))
     return _succeed(held)
+
+
+def _raised(run: Run, error: Exception) -> Parked:
+    """A run that was being undone is stuck in its undoing: whoever has it tried again undoes, and does nothing else."""
+    if run.state == State.COMPENSATING:
+        return Parked("undo_failed", step=None, detail=f"Undoing raised {type(error).__name__}.")
+    return Parked("error", step=None, detail=f"The workflow raised {type(error).__name__}.")
 
 
 def _call_workflow(run: Run, held: Claim) -> None:
@@ -85,14 +94,16 @@ def _wait(held: Claim, outcome: Waits) -> str:
     wake_at = clock.now() + timedelta(seconds=outcome.wake_in) if outcome.wake_in is not None else None
     with log.holding(held.run_id, token=held.token) as run:
         if run.row.state in (State.CANCELLING, State.COMPENSATING):
-            run.change(wake_at=wake_at or clock.now() + LOOK_AGAIN_ANYWAY)
+            came = _came_meanwhile(run, waiting)
+            run.change(wake_at=clock.now() if came else wake_at or clock.now() + LOOK_AGAIN_ANYWAY)
             return str(run.row.state)
         if run.row.state != State.RUNNING:  # paused meanwhile: whoever goes on with it finds out anew what it waits for
             return "interrupted"
         _tell_block(run, waiting)
         run.move(State.WAITING, waiting, waiting=waiting.model_dump(mode="json", exclude_none=True))
         run.change(wake_at=wake_at)
-        _go_on_at_once(run, waiting)
+        if came := _came_meanwhile(run, waiting):
+            run.move(State.QUEUED, RunQueued(reason=came))
         lease.release(held)  # with the state: whoever is called for the run from now on finds it free
     return "waiting"
 
@@ -104,25 +115,31 @@ def _tell_block(run: Held, waiting: RunWaiting) -> None:
         run.append(block, actor=log.ENGINE, texts={"detail": frozen.reason})
 
 
-def _go_on_at_once(run: Held, waiting: RunWaiting) -> None:
-    """Whoever decided, asked, unfroze or raised a limit while this worker was still on its way to wait found no waiting run to queue."""
-    if waiting.on == "unfreezing" and gates.current().frozen(run, waiting.tool or "") is None:
-        run.move(State.QUEUED, RunQueued(reason="unfrozen"))
-    if waiting.on == "child" and Run.objects.filter(pk=waiting.run, ended_at__isnull=False).exists():
-        run.move(State.QUEUED, RunQueued(reason="child"))
-    if waiting.on == "answer" and waiting.question and asking.answered(run.row, waiting.question):
-        run.move(State.QUEUED, RunQueued(reason="answer"))
-    if waiting.on == "budget" and updates.enough(run.row):
-        run.move(State.QUEUED, RunQueued(reason="budget"))
-    if waiting.on not in ("decision", "timer") or waiting.action is None:
-        return
-    answer = gates.current().answer(waiting.action)
-    if isinstance(answer, gates.Recallable) and waiting.on == "timer":
-        return  # until nobody can recall it any more: that is what it waits for
+def _came_meanwhile(run: Held, waiting: RunWaiting) -> Reason | None:
+    """Whoever decided, asked, unfroze or raised a limit while this worker was still on its way to wait found no run that waited."""
+    match waiting.on:
+        case "unfreezing" if gates.current().frozen(run, waiting.tool or "") is None:
+            return "unfrozen"
+        case "child" if Run.objects.filter(pk=waiting.run, ended_at__isnull=False).exists():
+            return "child"
+        case "answer" if waiting.question and asking.answered(run.row, waiting.question):
+            return "answer"
+        case "budget" if updates.enough(run.row):
+            return "budget"
+        case "outcome" if waiting.until is None and waiting.action not in gates.current().in_flight(run.row.pk):
+            return "outcome"
+        case "decision" | "timer" if waiting.action is not None:
+            return _decided_meanwhile(waiting.on, gates.current().answer(waiting.action))
+        case _:
+            return None
+
+
+def _decided_meanwhile(on: str, answer: gates.Answer) -> Reason | None:
+    if isinstance(answer, gates.Recallable) and on == "timer":
+        return None  # until nobody can recall it any more: that is what it waits for
     if not isinstance(answer, gates.Waiting):
-        run.move(State.QUEUED, RunQueued(reason="decision"))
-    elif gates.current().questions(answer.action_id):
-        run.move(State.QUEUED, RunQueued(reason="answer"))
+        return "decision"
+    return "answer" if gates.current().questions(answer.action_id) else None
 
 
 def _park(held: Claim, outcome: Parked) -> str:

@@ -33,11 +33,13 @@ class Effect:
         return f"undo-{self.seq}/"
 
 
-def effects(run: Run) -> list[Effect]:
-    """All that the run did outside, in order."""
+def effects(run: Run | Held) -> list[Effect]:
+    """All that the run did outside, in order. Of a held run also what this transaction has told so far."""
+    row = run.row if isinstance(run, Held) else run
     found: dict[str, Effect] = {}
-    told = Event.objects.filter(run_month=run.month, run_id=run.pk, type__in=TOLD).order_by("seq")
-    for seq, body in told.values_list("seq", "body"):
+    kept = Event.objects.filter(run_month=row.month, run_id=row.pk, type__in=TOLD).order_by("seq").values_list("seq", "body")
+    told_now = run.appended() if isinstance(run, Held) else ()
+    for seq, body in (*kept, *((seq, body) for seq, type_, body in told_now if type_ in TOLD)):
         event = orjson.loads(body)
         data = event["data"]
         if event["type"] == "effect.undone":
@@ -61,13 +63,13 @@ def tell(
     caused_by: int | None = None,
 ) -> int:
     """Write into the log that it happened: something was done outside, or undone if the step stands in the branch of an undoing."""
-    undone = _undone_by(run.row, step or "")
+    undone = _undone_by(run, step or "")
     if undone is not None:
         return run.append(EffectUndone(key=undone.key), actor=log.ENGINE, caused_by=undone.seq)
     done = EffectDone(tool=tool, key=key, can_undo=can_undo, action=action, step=step)
     return run.append(done, actor=log.ENGINE, texts=texts, caused_by=caused_by)
 
 
-def _undone_by(run: Run, step: str) -> Effect | None:
+def _undone_by(run: Held, step: str) -> Effect | None:
     branch = re.match(r"undo-([0-9]+)/", step)
     return next((effect for effect in effects(run) if effect.seq == int(branch[1])), None) if branch else None

@@ -30,13 +30,16 @@ def sweep() -> int:
         except (DatabaseError, Refusal) as error:  # one run that can't be woken now must not keep the others asleep
             logger.warning("timer not set off", extra={"run": str(run_id), "error": type(error).__name__})
     for run in _orphans():
-        signals.cancel_children(run)
+        try:
+            signals.cancel_children(run, by=log.ENGINE)
+        except (DatabaseError, Refusal) as error:
+            logger.warning("children not cancelled", extra={"run": str(run.pk), "error": type(error).__name__})
     return len(called)
 
 
 def _orphans() -> list[Run]:
-    """Cancelled runs whose children were not told."""
-    open_children = Run.objects.filter(parent__isnull=False, ended_at=None, parent__state=State.CANCELLED).select_related("parent")
+    """Runs that have ended and whose children were not told."""
+    open_children = Run.objects.filter(parent__isnull=False, ended_at=None, parent__ended_at__isnull=False).select_related("parent")
     return list({child.parent_id: child.parent for child in open_children[:BATCH]}.values())
 
 

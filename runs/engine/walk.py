@@ -8,6 +8,7 @@ from runs.engine import budget, effects
 from runs.engine.journal import Journal
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Waits
+from runs.lifecycle import State
 from runs.log import Held
 from runs.models import Run
 from runs.vocabulary import BudgetExceeded, BudgetWarned, CheckpointSaved, RunWaiting, StepCompleted
@@ -29,8 +30,8 @@ class Walk:
         return effects.hold(self.lease)
 
     def check_budget(self) -> None:
-        """Before something new begins: wait for people if a budget is used up."""
-        if budget.over(self._row.budgets, budget.used(self._row, self.journal.steps())) is None:
+        """Before something new begins: wait for people if a budget is used up. Undoing has no budget."""
+        if self.lease.works == State.COMPENSATING or budget.over(self._row.budgets, budget.used(self._row, self.journal.steps())) is None:
             return
         with self.hold() as run:
             spent = budget.over(run.row.budgets, budget.used(run.row, self.journal.steps()))

@@ -106,7 +106,7 @@ def test_cancelling_a_parent_cancels_its_child(cast, run, outside):
 def test_a_child_that_was_not_told_is_found_by_the_sweep(cast, run, outside, monkeypatch):
     walk(run)
     child = of(run)
-    monkeypatch.setattr(signals, "cancel_children", lambda run: None)
+    monkeypatch.setattr(signals, "cancel_children", lambda run, by: None)
     signals.send(run, kind="cancel", key="1", by=person(cast.otto.pk))
     monkeypatch.undo()
     sweep.sweep()

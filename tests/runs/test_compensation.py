@@ -77,14 +77,14 @@ def test_a_worker_that_is_lost_in_the_middle_undoes_nothing_twice(cast, run, out
     class Killed(BaseException):
         pass
 
-    def die(held):
+    def die(*_):
         raise Killed
 
     real = compensation._undo
 
-    def once(run, held, effect):
-        real(run, held, effect)
-        monkeypatch.setattr(compensation, "_undo", lambda *_: die(held))
+    def once(*given):
+        real(*given)
+        monkeypatch.setattr(compensation, "_undo", die)
 
     monkeypatch.setattr(compensation, "_undo", once)
     with pytest.raises(Killed):
