@@ -123,7 +123,7 @@ class UpdateIn(Strict):
 
 
 class AnswerIn(Strict):
-    question: Annotated[str, StringConstraints(pattern=r"^[0-9a-f-]{36}$")]
+    question: UUID
     text: Annotated[str, StringConstraints(min_length=1, max_length=questions.MAX_ANSWER)]
 
 
@@ -265,7 +265,7 @@ def update(request: HttpRequest, run_id: str, body: UpdateIn) -> dict[str, Any]:
 def answer(request: HttpRequest, run_id: str, body: AnswerIn) -> dict[str, Any]:
     """Once: who comes second is told that it waits for something else, or nothing. For people."""
     run = rules.get(request.actor, Run, run_id, "runs.steer")
-    return {"seq": questions.answer(run, UUID(body.question), body.text, by=request.actor)}
+    return {"seq": questions.answer(run, body.question, body.text, by=request.actor)}
 
 
 @router.get("/runs/{run_id}/recovery", response=Any, summary="How a stuck run can go on")

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db.models import Q
 
 from access import rules
 from access.ids import as_uuid
@@ -123,6 +122,7 @@ class Board:
     cases: tuple[Case, ...]
     total: int
     outcomes: tuple[Run, ...]  # they wait for somebody to say what happened
+    unclear: int  # how many do
     recovered: tuple[Recovered, ...]
 
 
@@ -130,9 +130,9 @@ def board(actor: Actor) -> Board:
     """What this person may recover, the longest stuck first."""
     mine = rules.visible(actor, Run, "runs.recover").select_related("agent", "owner", "title", "handed_to")
     parked = mine.filter(state=State.PARKED).order_by("state_since")
-    unclear = mine.filter(state=State.WAITING, waiting__on="outcome").filter(Q(waiting__until=None)).order_by("state_since")
+    unclear = mine.filter(state=State.WAITING, waiting__on="outcome").filter(waiting__until__isnull=True).order_by("state_since")
     runs = list(parked[:PAGE])
-    return Board(tuple(_cases(runs, actor)), parked.count(), tuple(unclear[:PAGE]), tuple(_recovered(actor)))
+    return Board(tuple(_cases(runs, actor)), parked.count(), tuple(unclear[:PAGE]), unclear.count(), tuple(_recovered(actor)))
 
 
 def stuck(actor: Actor) -> int:

@@ -1,11 +1,13 @@
 """What people send to the runs' pages."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.http import QueryDict
 
+from runs import limits
 from runs.listing import GROUPS, VIEWS, Wanted
 from runs.rawlog import Asked
 
@@ -47,11 +49,12 @@ class UploadForm(forms.Form):
 
 
 class LimitsForm(forms.Form):
-    """The limits of a run, in euros, minutes and tokens; empty means none."""
+    """The limits of a run, in euros, minutes, tokens and steps; empty means none."""
 
-    cost = forms.DecimalField(required=False, min_value=0, max_value=10_000, max_digits=9, decimal_places=2)
+    cost = forms.DecimalField(required=False, min_value=Decimal("0.01"), max_value=10_000, max_digits=9, decimal_places=2)
     minutes = forms.IntegerField(required=False, min_value=1, max_value=60 * 24 * 30)
     tokens = forms.IntegerField(required=False, min_value=1, max_value=10**12)
+    steps = forms.IntegerField(required=False, min_value=1, max_value=10**6)
     note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
 
     def limits(self) -> dict[str, int]:
@@ -60,8 +63,18 @@ class LimitsForm(forms.Form):
             "cost_micro": int(given["cost"] * 1_000_000) if given["cost"] else None,
             "working_ms": given["minutes"] * 60_000 if given["minutes"] else None,
             "tokens": given["tokens"],
+            "steps": given["steps"],
         }
         return {name: limit for name, limit in asked.items() if limit}
+
+    def changed(self, stand: Mapping[str, int]) -> dict[str, int]:
+        """The limits that are asked for, when those that `stand` are what the form showed: what was left as it was shown stays as it is."""
+        asked, shown = self.limits(), limits.shown(stand)
+        for name, field in limits.FIELDS.items():
+            if str(self.data.get(field, "")).strip() == shown[field]:
+                asked.pop(name, None)
+                asked |= {name: stand[name]} if name in stand else {}
+        return asked
 
 
 class StartForm(LimitsForm):

@@ -18,7 +18,7 @@ from access.ids import as_uuid
 from access.models import User
 from access.rules import Actor
 from access.templatetags.handrail import spell
-from runs import evidence, lifecycle, questions, reading, steering
+from runs import evidence, lifecycle, limits, questions, reading, steering
 from runs.engine import gates
 from runs.evidence import Answer
 from runs.models import Run
@@ -206,14 +206,8 @@ class View:
 
     @property
     def limits(self) -> dict[str, str]:
-        """The limits as the form for them says them: euros, minutes, tokens. Empty where there is none."""
-        budgets = self.run.budgets
-        cost, working, tokens = (budgets.get(name) for name in ("cost_micro", "working_ms", "tokens"))
-        return {
-            "cost": f"{cost / 1_000_000:.2f}" if cost else "",
-            "minutes": str(max(working // 60_000, 1)) if working else "",
-            "tokens": str(tokens or ""),
-        }
+        """The limits as the form for them says them."""
+        return limits.shown(self.run.budgets)
 
     @cached_property
     def meters(self) -> list[Meter]:

@@ -189,7 +189,7 @@ def _resume(held: Held, signal: Signal, by: Actor) -> None:
 
 
 def _add_context(held: Held, signal: Signal, by: Actor) -> None:
-    """Something the agent should know. It stays accepted until the workflow reads it, at its next checkpoint."""
+    """Something the agent should know. It stays accepted until the workflow asks for it."""
     if why := _can_not_read(held, "context"):
         _refuse(held, signal, why)
 
@@ -199,8 +199,8 @@ def _revise(held: Held, signal: Signal, by: Actor) -> None:
     if why := _can_not_read(held, "revise"):
         _refuse(held, signal, why)
         return
-    gates.current().withdraw_waiting(held, by=by, note=signal.note)
-    if held.row.state == State.WAITING and held.row.waiting.get("on") == "decision":
+    if held.row.state == State.WAITING and held.row.waiting.get("revisable"):
+        gates.current().withdraw_waiting(held, by=by, note=signal.note)
         held.move(State.QUEUED, RunQueued(reason="signal"))
 
 

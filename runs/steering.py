@@ -1,6 +1,5 @@
 """What the card “Steer this run” offers: the signals that a person may send now, and what each does; and what is said of a sent one."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -11,7 +10,7 @@ from runs.models import Run, Signal
 READING = (State.QUEUED, State.RUNNING, State.WAITING, State.PAUSED)
 WORDS = {"context": "Add context", "revise": "Revise", "pause": "Pause", "resume": "Resume"}
 HINTS = {
-    "context": "Recorded in your name. The agent reads it at its next checkpoint.",
+    "context": "Recorded in your name. The agent reads it when its workflow asks next.",
     "revise": "The agent must change its plan, and open requests for approval are withdrawn.",
     "pause": "Nothing new begins. What is under way outside finishes. Deadlines of approvals go on.",
     "resume": "It goes on from its last completed step.",
@@ -21,7 +20,9 @@ DONE = {
     ("cancel", "delivered"): "Cancelling. Nothing new is begun; it ends once what is under way is known and what can be undone is undone.",
     ("pause", "applied"): "Paused. Nothing new begins until somebody resumes it.",
     ("resume", "applied"): "Resumed. It goes on from its last completed step.",
-    ("context", "accepted"): "Recorded. The agent reads it at its next checkpoint.",
+    ("context", "accepted"): "Recorded. The agent reads it when its workflow asks next; if the run ends first, you see that here.",
+    ("context", "applied"): "The agent has read it.",
+    ("revise", "applied"): "The agent has read it and plans anew.",
     ("revise", "accepted"): "Recorded. The agent plans anew; what waited for approval is withdrawn.",
 }
 REFUSED = {
@@ -29,6 +30,7 @@ REFUSED = {
     "not_in_this_state": "The run is in no state for that. Nothing was changed.",
     "had_already_ended": "The run had already ended. Nothing was changed.",
     "not_supported": "This run’s workflow takes no such signal. Nothing was changed.",
+    "never_read": "The run ended before the agent came to read it.",
     "too_many": "The agent has not read the notes before this one. Nothing was changed; wait until it has, or pause the run.",
 }
 
@@ -70,6 +72,6 @@ def key(given: str, kind: str, note: str) -> str:
 
 def told(sent: Signal) -> tuple[bool, str]:
     """Whether it was taken, and what is said to who sent it."""
-    refused: Mapping[str, str] = REFUSED
-    words = DONE.get((sent.kind, sent.status))
-    return (True, words) if words else (False, refused.get(sent.reason, "Refused. Nothing was changed."))
+    if sent.status == "refused":
+        return False, REFUSED.get(sent.reason, "Refused. Nothing was changed.")
+    return True, DONE[sent.kind, sent.status]

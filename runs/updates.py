@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from access import audit
-from access.errors import BadInput, Forbidden
+from access.errors import BadInput, Forbidden, Refusal
 from access.rules import Actor
 from runs import log
 from runs.engine import budget, journal
@@ -17,16 +17,23 @@ from runs.vocabulary import BudgetChanged, RunQueued
 MOST = 2**53 - 1
 
 
+class Changed(Refusal):
+    """Somebody else has changed the limits meanwhile."""
+
+    what_next: ClassVar[str] = "Nothing was changed. Look at them as they are now, and set them again."
+
+
 class PeopleSet(Forbidden):
     """Only people set the limits of a run."""
 
     what_next: ClassVar[str] = "Nothing was changed. Ask the run's owner, or who may steer it."
 
 
-def set_budgets(run: Run, budgets: Mapping[str, int], *, by: Actor, note: str = "") -> Run:
+def set_budgets(run: Run, budgets: Mapping[str, int], *, by: Actor, note: str = "", before: Mapping[str, int] | None = None) -> Run:
     """Set a run's limits; what is left out has none. A run that waits for a bigger budget goes on, if it is big enough now.
 
-    `budgets`: tokens, cost_micro (millionths of a euro), working_ms, steps → a number above 0. RunEnded once it has ended.
+    `budgets`: tokens, cost_micro (millionths of a euro), working_ms, steps → a number above 0. RunEnded once it has ended. `before`: what
+    whoever asks takes them to be; Changed if they are not that any more.
     """
     if by.kind != "human":
         raise PeopleSet
@@ -36,6 +43,8 @@ def set_budgets(run: Run, budgets: Mapping[str, int], *, by: Actor, note: str = 
     with log.holding(run.pk) as held:
         if held.row.ended_at is not None:
             raise RunEnded(f"The run ended as {held.row.state}.", state=held.row.state, seq=held.row.seq)
+        if before is not None and dict(before) != held.row.budgets:
+            raise Changed
         if dict(budgets) != held.row.budgets:
             _set(held, dict(budgets), by, note.strip())
     return held.row

@@ -14,6 +14,8 @@ from access.ids import NotAReference, parse_reference
 from access.rules import Actor
 from artifacts.rendition import plain
 from runs import forms, listing, presenting, provenance, questions, rawlog, signals, steering, updates
+from runs.errors import RunEnded
+from runs.lifecycle import State
 from runs.models import Run
 from runs.tiles import tiles
 
@@ -91,13 +93,18 @@ def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
 def set_limits(request: HttpRequest, run_id: UUID) -> HttpResponse:
     found = _run(request, run_id, "runs.steer")
     form = forms.LimitsForm(request.POST)
-    if form.is_valid():
-        before = found.budgets.get("steps")  # the page has no field for it
-        limits = form.limits() | ({"steps": before} if before else {})
-        updates.set_budgets(found, limits, by=request.actor, note=form.cleaned_data["note"])
-        messages.success(request, "The limits are set. A run that waits for them goes on if they are enough.")
+    try:
+        if not form.is_valid():
+            raise BadInput("These are no limits that a run can have. Nothing was changed.")
+        waits = found.state == State.WAITING and found.waiting.get("on") == "budget"
+        now = updates.set_budgets(
+            found, form.changed(found.budgets), by=request.actor, note=form.cleaned_data["note"], before=found.budgets
+        )
+    except (BadInput, RunEnded, updates.Changed) as refusal:
+        messages.error(request, str(refusal.detail or refusal.title))
     else:
-        messages.error(request, "These are no limits that a run can have. Nothing was changed.")
+        goes_on = "It still waits: one of them is used up." if now.state == State.WAITING else "The run goes on."
+        messages.success(request, f"The limits are set. {goes_on if waits else ''}".strip())
     return redirect("runs:run", found.pk)
 
 

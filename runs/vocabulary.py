@@ -130,6 +130,7 @@ class RunWaiting(Data, type="run.waiting", by=(ENGINE,), says="Waiting for {on}"
     action: UUID | None = None
     run: UUID | None = None  # child: the run it waits for
     question: UUID | None = None  # answer: to what
+    revisable: Literal[True] | None = None  # decision: whoever asks for another plan has it withdrawn
     tool: Name | None = None  # unfreezing: what it would use
     until: datetime | None = None
     needs: Count = 0

@@ -116,7 +116,7 @@ class Channel:
         made = Artifact.objects.select_related("payload__key").in_bulk([kept.id for kept in attachments])
         files = [Attached(kept.name, kept.media_type, made[kept.id].payload) for kept in attachments]
         arguments = self._checked(tool, args, kwargs)
-        more = {"files": files, "reason": reason, "answers": answers, "patience": patience}
+        more = {"files": files, "reason": reason, "answers": answers, "patience": patience, "revisable": True}
         return proposals.propose(self._walk, tool, arguments, plan_title=APPROVAL, **more)
 
     def perform(self, answer: Answer) -> Any:

@@ -80,7 +80,7 @@ def steps_of(run_id: UUID) -> int:
 
 def afresh(run_id: UUID, step: str) -> None:
     """Let a step that was not completed be tried anew, as often as it may be. In the caller's transaction, under the run's lock."""
-    JournalEntry.objects.filter(run_id=run_id, step=step, state="started").update(attempts=0)
+    JournalEntry.objects.filter(run_id=run_id, step=step, state="started").update(attempts=0, started_at=clock.now())
 
 
 def result_of(entry: JournalEntry) -> Any:

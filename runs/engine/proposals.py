@@ -31,7 +31,12 @@ def propose(
     plan_title: str,
     answers: Answers | None = None,
     patience: Patience | None = None,
+    revisable: bool = False,
 ) -> Answer:
+    """What became of an exact action that is proposed here, or was before. Waits until it is settled.
+
+    `plan_title`: the step of the plan in which it waits. `revisable`: the workflow plans anew if somebody asks for it meanwhile.
+    """
     step = walk.journal.next_step(f"propose.{tool.name}")
     entry = walk.journal.find(step)
     nonce = str(uuid5(walk.id, step))
@@ -48,19 +53,19 @@ def propose(
     if entry is None or entry.action_id is None:
         walk.check_budget()
         found = looking.look(tool, complete, run_id=walk.id, step=step, calling=walk.lease.calling(looking.MAX_SECONDS + 5))
-        entry = _put_up(walk, Proposal(tool, complete, step, nonce, files, reason, found), given, plan_title)
+        entry = _put_up(walk, Proposal(tool, complete, step, nonce, files, reason, found), given, plan_title, revisable)
         if entry.state == "done":
             return _answer_of(entry)
-    return _answered(walk, entry, step, plan_title, answers, patience)
+    return _answered(walk, entry, plan_title, answers, patience, revisable)
 
 
-def _put_up(walk: Walk, proposal: Proposal, given: Any, plan_title: str) -> JournalEntry:
+def _put_up(walk: Walk, proposal: Proposal, given: Any, plan_title: str, revisable: bool) -> JournalEntry:
     """Make the proposal known, with its journal entry, in one transaction; or not, if somebody asked for another plan before."""
     tool, step = proposal.tool, proposal.step
     refused: gates.Refused | None = None
     with walk.hold() as run:
         entry = walk.journal.begin(step, kind="propose", given=given)
-        if notes := signals.take(run, "revise"):
+        if notes := signals.take(run, "revise") if revisable else []:
             revised = gates.Revised(None, tool.name, run.row.seq, "\n\n".join(notes))
             walk.journal.end(run, entry, _as_json(revised), label="internal", seq=revised.seq)
             return entry
@@ -80,22 +85,35 @@ def _put_up(walk: Walk, proposal: Proposal, given: Any, plan_title: str) -> Jour
     return entry
 
 
-def _answered(walk: Walk, entry: JournalEntry, step: str, plan_title: str, answers: Answers | None, patience: Patience | None) -> Answer:
+def _answered(
+    walk: Walk, entry: JournalEntry, plan_title: str, answers: Answers | None, patience: Patience | None, revisable: bool
+) -> Answer:
     """What became of a proposal, journaled once it is settled; until then the run answers what is asked, and waits."""
     answer = gates.current().answer(entry.action_id)
     if isinstance(answer, gates.Waiting):
         answer_open(walk.lease, walk.agent, answer.action_id, answers)
         answer = waiting.withdrawn(walk.lease, walk.agent, entry, answer, patience)
-    if isinstance(answer, gates.Waiting | gates.Recallable):
-        raise waiting.for_answer(entry, answer, patience)
     with walk.hold() as run:
-        if isinstance(answer, gates.Withdrawn) and (notes := signals.take(run, "revise")):
-            answer = gates.Revised(answer.action_id, answer.tool, run.row.seq, "\n\n".join(notes))
-        if answer.approved:
-            gates.current().deliver(run, answer.action_id)
-        walk.journal.end(run, entry, _as_json(answer), label="internal", seq=answer.seq)
-        _allowed(walk, run, step, plan_title)
-    return answer
+        if revisable and isinstance(answer, gates.Waiting | gates.Withdrawn):
+            answer = _revised(walk, run, answer)
+        if not isinstance(answer, gates.Waiting | gates.Recallable):
+            if answer.approved:
+                gates.current().deliver(run, answer.action_id)
+            walk.journal.end(run, entry, _as_json(answer), label="internal", seq=answer.seq)
+            _allowed(walk, run, entry.step, plan_title)
+            return answer
+    raise waiting.for_answer(entry, answer, patience, revisable=revisable)
+
+
+def _revised(walk: Walk, run: Held, answer: Answer) -> Answer:
+    """Whoever asked for another plan had the action withdrawn; of a run that was paused it is withdrawn now."""
+    notes = signals.take(run, "revise")
+    if not notes:
+        return answer
+    note = "\n\n".join(notes)
+    if isinstance(answer, gates.Waiting):
+        answer = gates.current().withdraw(run, answer.action_id, by=walk.agent, reason=note)
+    return gates.Revised(answer.action_id, answer.tool, run.row.seq, note)
 
 
 def _allowed(walk: Walk, run: Held, step: str, plan_title: str) -> None:

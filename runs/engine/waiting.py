@@ -29,10 +29,10 @@ def withdrawn(lease: Claim, agent: Actor, entry: JournalEntry, answer: Answer, p
         return gates.current().withdraw(run, answer.action_id, by=agent, reason=patience.reason)
 
 
-def for_answer(entry: JournalEntry, answer: gates.Waiting | gates.Recallable, patience: Patience | None) -> Waits:
+def for_answer(entry: JournalEntry, answer: gates.Waiting | gates.Recallable, patience: Patience | None, *, revisable: bool) -> Waits:
     """What the run waits for, with the time at which it looks again by itself."""
     if isinstance(answer, gates.Recallable):
         until = RunWaiting(on="timer", action=answer.action_id, until=answer.until)
         return Waits(until, wake_in=(answer.until - clock.now()).total_seconds())
-    waits = RunWaiting(on="decision", action=answer.action_id, until=answer.until, needs=answer.needs)
+    waits = RunWaiting(on="decision", action=answer.action_id, until=answer.until, needs=answer.needs, revisable=revisable or None)
     return Waits(waits, wake_in=(entry.started_at + patience.lasts - clock.now()).total_seconds() if patience else None)

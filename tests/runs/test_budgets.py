@@ -12,7 +12,7 @@ from runs.engine import sweep
 from runs.engine.budget import NAMES, Spent, near, over
 from runs.errors import RunEnded
 from runs.models import Event, JournalEntry, Run
-from runs.updates import PeopleSet
+from runs.updates import Changed, PeopleSet
 from tests.approvals.mailing import text
 from tests.runs import workflows
 from tests.runs.test_engine import approve, types, walk
@@ -65,7 +65,10 @@ def test_what_was_approved_is_done_also_when_the_budget_is_used_up_meanwhile(cas
     updates.set_budgets(run, {"steps": 50}, by=person(cast.otto.pk))
     walk(run)
     approve(cast, run)
-    updates.set_budgets(run, {"steps": 6}, by=person(cast.otto.pk))
+    updates.set_budgets(run, {"steps": 3}, by=person(cast.otto.pk))  # look, phrase and propose: it is used up
+    run.refresh_from_db()
+    assert not updates.enough(run)
+    Run.objects.filter(pk=run.pk).update(budgets={"steps": 5})  # so that the note may be proposed, and no more after it
     assert walk(run) == "succeeded"
 
 
@@ -92,11 +95,32 @@ def test_the_same_limits_again_change_nothing_and_an_ended_run_has_none(cast, ru
 @pytest.mark.django_db(transaction=True)
 def test_limits_are_set_on_the_page(cast, run, sign_in):
     otto = sign_in(cast.otto)
-    answer = otto.post(f"/runs/{run.pk}/limits", {"cost": "2.50", "minutes": "30", "tokens": "", "note": "More."}, follow=True)
+    given = {"cost": "2.50", "minutes": "30", "tokens": "", "steps": "2", "note": "More."}
+    answer = otto.post(f"/runs/{run.pk}/limits", given, follow=True)
     run.refresh_from_db()
     assert run.budgets == {"cost_micro": 2_500_000, "working_ms": 1_800_000, "steps": 2}
     assert "set the limits of the run" in text(answer) and "Now: cost €2.50, working time 30 min, steps 2." in text(answer)
-    assert "These are no limits" in text(otto.post(f"/runs/{run.pk}/limits", {"cost": "-1"}, follow=True))
+    for nonsense in ({"cost": "-1"}, {"cost": "0"}, {"steps": "x"}):
+        assert "These are no limits" in text(otto.post(f"/runs/{run.pk}/limits", nonsense, follow=True))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_limits_that_were_left_as_they_were_shown_stay_as_they_are(cast, run, sign_in):
+    Run.objects.filter(pk=run.pk).update(budgets={"cost_micro": 1_234_567, "working_ms": 90_000, "steps": 2})
+    walk(run)
+    otto = sign_in(cast.otto)
+    shown = {"cost": "1.23", "minutes": "1", "tokens": "", "steps": "2"}
+    assert "The limits are set. It still waits" in text(otto.post(f"/runs/{run.pk}/limits", shown | {"tokens": "9"}, follow=True))
+    run.refresh_from_db()
+    assert run.budgets == {"cost_micro": 1_234_567, "working_ms": 90_000, "steps": 2, "tokens": 9}
+    assert "The run goes on." in text(otto.post(f"/runs/{run.pk}/limits", shown | {"tokens": "9", "steps": "40"}, follow=True))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_limits_that_somebody_else_changed_meanwhile_are_not_overwritten(cast, run):
+    updates.set_budgets(run, {"steps": 3}, by=person(cast.otto.pk))
+    with pytest.raises(Changed):
+        updates.set_budgets(run, {"steps": 9}, by=person(cast.ada.pk), before={"steps": 2})
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,5 +1,7 @@
 """Stuck runs: an operator sees what happened and what was done, and chooses once how it goes on."""
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 
@@ -7,9 +9,10 @@ from access.errors import BadInput
 from access.rules import person
 from approvals import decisions, policy
 from approvals.models import ProposedAction
+from config import clock
 from runs import recovery
 from runs.engine.tools import Unavailable
-from runs.models import Event, Run
+from runs.models import Event, JournalEntry, Run
 from runs.recovery import AlreadyChosen, NotPossible
 from tests.approvals.mailing import text
 from tests.runs import workflows
@@ -62,6 +65,7 @@ def choose(cast, run: Run, choice: str, **more) -> None:
 
 
 def test_what_is_tried_again_goes_on_from_the_last_completed_step_with_fresh_attempts(cast, run, outside):
+    JournalEntry.objects.filter(run=run, step="look#1").update(started_at=clock.now() - timedelta(hours=2))  # stuck for long
     outside.fail_next(Unavailable("still down"))
     choose(cast, run, "retry", note="The desk is back.")
     assert run.state == "queued"
@@ -154,7 +158,7 @@ def otto(cast, sign_in) -> Client:
 
 
 def test_the_page_says_what_happened_what_was_done_and_what_can_be_chosen(cast, run, undoing, otto, django_assert_max_num_queries):
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         page = text(otto.get("/recovery"))
     assert "Stuck runs 2" in page
     assert "It was tried as often as it may be." in page and "Attempt 3 of “Look”: it could not be reached" in page
@@ -178,6 +182,12 @@ def test_ticked_runs_are_tried_again_and_those_that_changed_are_left(cast, run, 
     again = otto.post("/recovery/requeue", {"case": [f"{run.pk}@{at}"]}, follow=True)
     assert "1 was left alone" in text(again)
     assert "Nothing was ticked" in text(otto.post("/recovery/requeue", follow=True))
+
+
+def test_a_run_whose_effect_nobody_knows_of_is_listed(cast, run, otto, outside):
+    Run.objects.filter(pk=run.pk).update(state="waiting", waiting={"on": "outcome", "action": str(run.pk)})
+    page = text(otto.get("/recovery"))
+    assert "Waiting for somebody to say what happened 1" in page and run.ref in page
 
 
 def test_nothing_stuck_says_so(cast, otto):

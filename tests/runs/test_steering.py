@@ -150,6 +150,30 @@ def test_revise_before_anything_is_put_up_keeps_it_from_being_put_up(cast, run, 
     assert outside.done[-1][2] == "There is tea. Say coffee as well."
 
 
+def test_revise_of_a_paused_run_withdraws_when_it_goes_on(cast, run, outside):
+    walk(run)
+    send(cast, run, "pause")
+    wish = send(cast, run, "revise", "Say coffee as well.")
+    assert became(wish) == ("accepted", "") and ProposedAction.objects.get(run=run).state == "waiting"
+    send(cast, run, "resume")
+    assert walk(run) == "waiting" and became(wish) == ("applied", "")
+    assert ProposedAction.objects.filter(run=run).order_by("proposed_at").first().state == "withdrawn"
+    approve(cast, run)
+    walk(run)
+    assert [text for _, _, text in outside.done] == ["There is tea. Say coffee as well."]
+
+
+def test_a_write_that_is_no_part_of_the_plan_that_can_change_is_not_withdrawn(cast, outside):
+    for tool in ("say", "note_it"):
+        policy.set_rule(cast.workspace.pk, tool, name="Ask", outcome="reviewers", by=None)
+    run = start(cast, "test-steered-twice", {}, scope={})
+    assert walk(run) == "waiting"
+    wish = send(cast, run, "revise", "Say coffee as well.")
+    assert became(wish) == ("accepted", "") and ProposedAction.objects.get(run=run).state == "waiting"
+    approve(cast, run)
+    assert walk(run) == "waiting" and became(wish) == ("applied", "") and [what for _, what, _ in outside.done] == ["note"]
+
+
 def test_revise_does_not_touch_what_was_approved(cast, run, outside):
     walk(run)
     action = approve(cast, run)

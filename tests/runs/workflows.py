@@ -130,6 +130,17 @@ def steered(run: Channel, thing: str) -> None:
     run.report("Said" if answer.approved else "Not said", cites=[answer])
 
 
+@workflow("test-steered-twice", version=1, reads=("revise",))
+def steered_twice(run: Channel) -> None:
+    run.plan("Note it", "Say it")
+    run.step(note_it, "first")
+    notes: list[str] = []
+    while isinstance(answer := run.propose(say, to=["a@example.org"], text=" ".join(["Tea.", *notes])), Revised):
+        notes.append(answer.note)
+    if answer.approved:
+        run.perform(answer)
+
+
 @workflow("test-undone", version=1, title="Undone")
 def undone(run: Channel) -> None:
     run.plan("Put it there", "Get approval", "Say it")
