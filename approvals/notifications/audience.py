@@ -10,6 +10,8 @@ from approvals.models import Decision, Grant, ProposedAction
 from approvals.notifications import delegation
 from approvals.notifications.models import Notice
 from config import clock
+from runs.lifecycle import State
+from runs.models import Run
 
 OF_ACTION = ("action__policy__group", "action__run__agent", "run", "delegation__giver")
 
@@ -25,6 +27,10 @@ def people(notice: Notice) -> list[User]:
             return _who_may_say(notice.action) if notice.action else []
         case "alarm":
             return rules.holders(notice.workspace_id, "runs.recover")
+        case "stuck" | "handed":
+            return _who_recovers(notice)
+        case "asks" | "budget":
+            return _who_steers(notice)
         case _:
             return _of_run(notice)
 
@@ -62,12 +68,34 @@ def _who_may_say(action: ProposedAction) -> list[User]:
     return execution.who_may_resolve(action) if unknown else []
 
 
+def _who_recovers(notice: Notice) -> list[User]:
+    """Of a stuck run: all who may recover it, until it is somebody's; then who has it."""
+    run = notice.run
+    if run is None or run.state != State.PARKED or run.handed_to_id != notice.to_id:
+        return []
+    holders = rules.holders(notice.workspace_id, "runs.recover")
+    return [user for user in holders if notice.to_id in (None, user.pk)]
+
+
+def _who_steers(notice: Notice) -> list[User]:
+    """Of a run that waits for people: its own people, if one of them may steer it; else all who may."""
+    run, on = notice.run, {"asks": "answer"}.get(notice.kind, notice.kind)
+    if run is None or run.state != State.WAITING or run.waiting.get("on") != on:
+        return []
+    holders = rules.holders(notice.workspace_id, "runs.steer")
+    return [user for user in holders if str(user.pk) in _own(run)] or holders
+
+
 def _of_run(notice: Notice) -> list[User]:
     run = notice.run
     if run is None:
         return []
-    mine = {str(run.owner_id), run.starter_id if run.starter_kind == "human" else ""}
-    return [user for user in rules.holders(notice.workspace_id, "runs.view") if str(user.pk) in mine]
+    return [user for user in rules.holders(notice.workspace_id, "runs.view") if str(user.pk) in _own(run)]
+
+
+def _own(run: Run) -> set[str]:
+    """The ids of whose run it is: its owner, and who started it."""
+    return {str(run.owner_id), run.starter_id if run.starter_kind == "human" else ""}
 
 
 def still(notices: Iterable[Notice], user_id: UUID) -> list[Notice]:

@@ -12,14 +12,17 @@ from runs.log import ENGINE, Held
 from runs.models import Event
 
 ENDED = ("run.succeeded", "run.failed", "run.cancelled")
-TOLD = frozenset({"action.proposed", "action.escalated", "action.delegated", "action.unknown", "question.answered", "block.raised", *ENDED})
+WAITING = {"answer": "asks", "budget": "budget"}  # what a run waits for → the notice of it
+OF_ACTIONS = ("action.proposed", "action.escalated", "action.delegated", "action.unknown")
+OF_RUNS = ("question.answered", "block.raised", "run.parked", "run.waiting", "deadletter.resolved")
+TOLD = frozenset({*OF_ACTIONS, *OF_RUNS, *ENDED})
 
 
 def listen(run: Held) -> None:
     """Write a notice for each event that asks something of somebody. Last in the order of locks; a run's other events cost nothing."""
     told = [(seq, type_, orjson.loads(body)) for seq, type_, body in run.appended() if type_ in TOLD]
     ours = [each for each in told if each[1] != "block.raised" or each[2]["actor"]["kind"] == ENGINE.kind]  # an agent's blocks alarm nobody
-    notices = [notice for seq, type_, body in ours for notice in _notices(run, seq, type_, body["data"])]
+    notices = [notice for seq, type_, body in ours for notice in _notices(run, seq, type_, body)]
     if notices:
         Notice.objects.bulk_create(notices, ignore_conflicts=True)
 
@@ -46,10 +49,18 @@ def delegated(delegation: Delegation) -> None:
     )
 
 
-def _notices(run: Held, seq: int, type_: str, data: Mapping[str, Any]) -> Iterable[Notice]:
-    key = f"{run.row.pk}:{seq}"
+def _notices(run: Held, seq: int, type_: str, body: Mapping[str, Any]) -> Iterable[Notice]:
+    key, data = f"{run.row.pk}:{seq}", body["data"]
     if type_ in ENDED:
-        yield Notice(workspace_id=run.row.workspace_id, run=run.row, kind="ended", key=key)
+        yield _of_run(run, "ended", key)
+    elif type_ == "run.parked":
+        yield _of_run(run, "stuck", key)
+    elif type_ == "run.waiting":
+        if kind := WAITING.get(data["on"]):
+            yield _of_run(run, kind, key)
+    elif type_ == "deadletter.resolved":
+        if data.get("to", body["actor"]["id"]) != body["actor"]["id"]:  # who takes it themselves knows
+            yield _of_run(run, "handed", key, to=data["to"])
     elif type_ == "block.raised":
         if data["reason"] == "digest_mismatch":  # one alarm an action, however often it is tried
             yield Notice(
@@ -73,6 +84,10 @@ def _answered(run: Held, question: str, key: str) -> Iterable[Notice]:
             if action is not None:
                 yield _of_action(run, action, "answered", key, to=body["actor"]["id"])
             return
+
+
+def _of_run(run: Held, kind: str, key: str, to: str | None = None) -> Notice:
+    return Notice(workspace_id=run.row.workspace_id, run=run.row, kind=kind, key=key, to_id=to)
 
 
 def _of_action(run: Held, action: ProposedAction, kind: str, key: str, to: str | UUID | None = None) -> Notice:

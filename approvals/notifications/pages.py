@@ -27,9 +27,16 @@ WORDS = {
     "answered": ("The agent answered your question", ""),
     "unknown": ("An outcome is unknown, and you may say what happened", ""),
     "alarm": ("What would run is not what was approved", "Goes through quiet hours, if you let something through"),
+    "asks": ("A run asks something that you may answer", ""),
+    "budget": ("A run has used up a limit that you may raise", ""),
+    "stuck": ("A run is stuck, and you may choose how it goes on", ""),
+    "handed": ("Somebody hands a stuck run to you", ""),
     "ended": ("Your run is done, failed or was cancelled", ""),
 }
-ASKS = {"unknown": "runs.recover", "alarm": "runs.recover"}  # the rest is for who decides, and the last for everybody
+ASKS = {
+    **dict.fromkeys(("unknown", "alarm", "stuck", "handed"), "runs.recover"),
+    **dict.fromkeys(("asks", "budget"), "runs.steer"),
+}  # the rest is for who decides, and the last for everybody
 STATES = {"sent": ("done", "Sent"), "dropped": ("cancelled", "Not needed any more"), "dead": ("failed", "Not delivered")}
 DAY = 240  # units of the picture of a day: ten an hour
 

@@ -123,7 +123,7 @@ def _items(message: Message) -> list[wording.Item]:
     notices = Notice.objects.filter(deliveries__message=message).select_related(*audience.OF_ACTION).order_by("created_at")
     told: dict[tuple[str, object], wording.Item] = {}
     for notice in audience.still(notices, message.user_id):
-        told[(notice.kind, notice.action_id or notice.pk)] = wording.item(notice, zone)
+        told[(notice.kind, notice.action_id or notice.run_id or notice.pk)] = wording.item(notice, zone)
     return list(told.values())
 
 

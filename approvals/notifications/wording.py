@@ -15,6 +15,7 @@ from approvals.notifications.models import Notice
 from config import clock
 from runs.engine.tools import TOOLS
 
+OF_RUNS = ("ended", "stuck", "handed", "asks", "budget")  # their titles name the run
 BLANKS = re.compile(r"\s+")
 ENDED = {"succeeded": "is done", "failed": "failed", "cancelled": "was cancelled"}
 
@@ -79,6 +80,10 @@ def _title(notice: Notice) -> str:
         "delegated": f"{what}: handed to you" if notice.action else f"You decide for {giver}",
         "unknown": f"{what}: outcome unknown",
         "answered": "The agent answered your question",
+        "stuck": f"Run {ref} is stuck",
+        "handed": f"Run {ref} was handed to you",
+        "asks": f"Run {ref} asks you something",
+        "budget": f"Run {ref} has used up a limit",
         "ended": f"Run {ref} {ENDED.get(notice.run.state if notice.run else '', 'has ended')}",
         "alarm": f"Alarm: {what} is not what was approved",
     }[notice.kind]
@@ -86,7 +91,7 @@ def _title(notice: Notice) -> str:
 
 def _parts(notice: Notice, zone: str) -> list[str]:
     action = notice.action
-    run = f"Run {notice.run.ref}." if notice.run and notice.kind != "ended" else ""
+    run = f"Run {notice.run.ref}." if notice.run and notice.kind not in OF_RUNS else ""
     until = f"Until {when(notice.until, zone)}." if notice.until else ""
     risk = f"{RISKS.get(action.risk, 'High')} risk." if action else ""
     group = action.policy.group if action and notice.kind in ("waits", "soon", "escalated") else None
@@ -97,12 +102,18 @@ def _parts(notice: Notice, zone: str) -> list[str]:
         "delegated": "They are away, and named you." if notice.action is None else "Who it went to is away, and named you.",
         "unknown": "Whether it happened is not known. A person must say.",
         "alarm": "Nothing was run.",
+        "stuck": "It can’t go on by itself. Somebody must choose how it does.",
+        "handed": "It is stuck, and yours to look after.",
+        "asks": "It waits for the answer.",
+        "budget": "Nothing new begins until somebody raises it.",
     }.get(notice.kind, "")
     return [run, why, asked, until, risk, out]
 
 
 def _link(notice: Notice) -> str:
-    if notice.kind == "ended" and notice.run_id:
+    if notice.kind in ("stuck", "handed"):
+        return address("runs:recovery")
+    if notice.kind in OF_RUNS and notice.run_id:
         return address("runs:run", notice.run_id)
     if notice.kind == "unknown":
         return address("approvals:outcome", notice.action_id)
