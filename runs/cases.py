@@ -33,15 +33,15 @@ RECENT = 10
 FAILURES = ("step.failed", "effect.undo_failed", "action.unknown", "action.executed")
 EFFECTS = ("effect.done", "effect.undone", "effect.undo_failed")
 TOLD = tuple({"run.parked", *FAILURES, *EFFECTS})
-WORDS: Mapping[str, tuple[str, str]] = {  # choice → what it is called, and its button
-    "retry": ("Try again", "Try again"),
-    "compensate": ("Undo everything", "Undo everything"),
-    "hand_over": ("Hand to a person", "Hand over"),
-    "give_up": ("Give up", "Give up"),
+WORDS: Mapping[str, str] = {
+    "retry": "Try again",
+    "compensate": "Undo everything",
+    "hand_over": "Hand to a person",
+    "give_up": "Give up",
 }
 CHOSE: Mapping[str, tuple[str, str]] = {  # choice → its colour, and its word once it was made
     "retry": ("done", "Retried"),
-    "compensate": ("undone", "Undone"),
+    "compensate": ("undone", "Undoing"),
     "hand_over": ("paused", "Handed over"),
     "give_up": ("cancelled", "Given up"),
 }
@@ -55,7 +55,6 @@ class Mark:
     seq: int
     words: str
     at: datetime
-    failed: bool
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,6 @@ class Option:
     choice: Choice
     word: str
     says: str
-    button: str
 
 
 @dataclass(frozen=True)
@@ -97,10 +95,6 @@ class Case:
     def safe(self) -> bool:
         """Whether it can be tried again without looking closer."""
         return not self.unclear and any(option.choice == "retry" for option in self.options)
-
-    @property
-    def stands(self) -> timedelta:
-        return clock.now() - self.run.state_since
 
 
 @dataclass(frozen=True)
@@ -133,11 +127,6 @@ def board(actor: Actor) -> Board:
     unclear = mine.filter(state=State.WAITING, waiting__on="outcome").filter(waiting__until__isnull=True).order_by("state_since")
     runs = list(parked[:PAGE])
     return Board(tuple(_cases(runs, actor)), parked.count(), tuple(unclear[:PAGE]), unclear.count(), tuple(_recovered(actor)))
-
-
-def stuck(actor: Actor) -> int:
-    """How many runs this person may recover."""
-    return rules.visible(actor, Run, "runs.recover").filter(state=State.PARKED).count()
 
 
 def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
@@ -186,10 +175,10 @@ def _option(choice: Choice, run: Run, where: Parking, effects: Sequence[Done], c
         "hand_over": "It stays stuck, and is theirs to look after.",
         "give_up": f"Ends for good. {left}",
     }
-    word, button = WORDS[choice]
+    word = WORDS[choice]
     if choice == "retry" and where.step:
         word = f"Try again from “{step_title(where.step)}”"
-    return Option(choice, word, says[choice], button)
+    return Option(choice, word, says[choice])
 
 
 def step_title(step: str) -> str:
@@ -225,7 +214,7 @@ def _effects(lines: Sequence[Told], texts: Mapping[UUID, Shown]) -> tuple[Done, 
 def _trail(lines: Sequence[Told], parked: int) -> list[Mark]:
     """The last failures before it got stuck, in words."""
     failed = [(seq, body) for seq, body, _ in lines if seq < parked and body["type"] in FAILURES and not body["data"].get("ok", False)]
-    return [Mark(seq, _failure(body), moment(body["at"]) or clock.now(), True) for seq, body in failed[-TRAIL:]]
+    return [Mark(seq, _failure(body), moment(body["at"]) or clock.now()) for seq, body in failed[-TRAIL:]]
 
 
 def _failure(body: Any) -> str:

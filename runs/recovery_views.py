@@ -64,5 +64,5 @@ def requeue(request: HttpRequest) -> HttpResponse:
 
 
 def _told(refusal: Refusal) -> str:
-    what = refusal.__doc__ if isinstance(refusal, recovery.AlreadyChosen) else ""
-    return " ".join(part for part in (what, str(refusal), "Nothing was changed.") if part)
+    said = [refusal.title] if isinstance(refusal, recovery.AlreadyChosen | recovery.NotPossible) else [refusal.detail or refusal.title]
+    return " ".join([*said, "Nothing was changed."])

@@ -15,6 +15,7 @@ from runs.models import Lease, Run
 from runs.vocabulary import RunQueued
 
 PATIENCE = timedelta(seconds=5)  # how long a called worker has to come
+CHILD_AGAIN = timedelta(minutes=5)  # until a run is looked at again whose child goes on
 BATCH = 200
 logger = logging.getLogger(__name__)
 
@@ -49,8 +50,14 @@ def _due() -> list[UUID]:
 
 def _wake(run_id: UUID) -> None:
     with log.holding(run_id) as run:
-        if run.row.state == State.WAITING and run.row.wake_at is not None and run.row.wake_at <= clock.now():
-            run.move(State.QUEUED, RunQueued(reason="child" if run.row.waiting.get("on") == "child" else "timer"))
+        if run.row.state != State.WAITING or run.row.wake_at is None or run.row.wake_at > clock.now():
+            return
+        if run.row.waiting.get("on") != "child":
+            run.move(State.QUEUED, RunQueued(reason="timer"))
+        elif Run.objects.filter(pk=run.row.waiting["run"], ended_at__isnull=False).exists():
+            run.move(State.QUEUED, RunQueued(reason="child"))
+        else:
+            run.change(wake_at=clock.now() + CHILD_AGAIN)
 
 
 def _left() -> list[UUID]:

@@ -7,6 +7,7 @@ import pytest
 from access.rules import person
 from approvals import gate, policy
 from approvals.models import ProposedAction
+from config import clock
 from runs import signals
 from runs.engine import executor, sweep
 from runs.engine.tools import TOOLS
@@ -65,6 +66,15 @@ def test_a_child_that_ends_while_its_parent_is_on_its_way_to_wait_is_not_missed(
     assert run.state == "queued"
     monkeypatch.undo()
     assert walk(run) == "succeeded"
+
+
+def test_a_parent_whose_child_goes_on_is_not_woken(cast, run, outside):
+    walk(run)
+    Run.objects.filter(pk=run.pk).update(wake_at=clock.now())
+    head = run.seq
+    sweep.sweep()
+    run.refresh_from_db()
+    assert (run.state, run.seq) == ("waiting", head) and run.wake_at > clock.now()
 
 
 def test_a_killed_worker_starts_no_second_child(cast, run, outside, monkeypatch):
