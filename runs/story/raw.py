@@ -147,6 +147,8 @@ def _trouble(line: Line, tools: Tools) -> Rich:
 
 
 def _budget(line: Line, tools: Tools) -> Rich:
+    if line.type not in ("budget.warned", "budget.exceeded"):
+        return ()
     name = line.word("budget")
     used, limit = amount(name, line.count("used")), amount(name, line.count("limit"))
     word = BUDGETS.get(name, name)

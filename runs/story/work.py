@@ -62,8 +62,20 @@ def step_started(draft: Draft, line: Line) -> None:
     draft.tools[step] = row.first
 
 
-BEGINS = {"propose": "Asks for approval: ", "perform": "Does what was approved: ", "model": "Asks the model: "}  # by kind of step
-ENDS = {"propose": "Got its answer: ", "perform": "Did what was approved: ", "model": "Has the model’s answer: "}  # by its name
+# by kind of step
+BEGINS = {
+    "propose": "Asks for approval: ",
+    "perform": "Does what was approved: ",
+    "model": "Asks the model: ",
+    "child": "Starts a run of its own: ",
+}
+# by how its name begins
+ENDS = {
+    "propose": "Got its answer: ",
+    "perform": "Did what was approved: ",
+    "model": "Has the model’s answer: ",
+    "child": "Its own run ended: ",
+}
 
 
 def started_step(line: Line, step: Step) -> Rich:

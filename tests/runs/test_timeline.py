@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from runs import vocabulary
-from runs.story import titles
+from runs.story import raw, titles
 from runs.story.shapes import Item, Section, Story, Text, Who
+from runs.story.wire import read
 from runs.timeline import Fold, fold
 from tests.runs import lines
 from tests.runs.lines import DIGEST, NOTE, OWNER, RILEY, SEND, SIGNAL, Log, words
@@ -409,6 +410,14 @@ def test_any_legal_log_makes_a_story(events: list[Any]) -> None:
     assert told <= set(range(1, len(log) + 1))
     keys = [each.key for each in story.sections]
     assert len(keys) == len(set(keys)) and all(re.fullmatch(r"start|end(-\d+)?|s\d+(-\d+)?", key) for key in keys)
+
+
+@settings(max_examples=300, deadline=None)
+@given(LOGS)
+def test_any_legal_event_has_a_line_in_the_raw_log_that_names_no_step_by_its_number(events: list[Any]) -> None:
+    for line in map(read, log_of(events)):
+        words = titles.plain(raw.told(line, {}))
+        assert words.strip() and "–" not in words and not re.search(r"\w#\d", words)
 
 
 @settings(max_examples=150, deadline=None)
