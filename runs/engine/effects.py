@@ -62,6 +62,7 @@ def hold(lease: Claim, *, settling: bool = False) -> Iterator[Held]:
     with log.holding(lease.run_id, token=lease.token) as run:
         if run.row.state != lease.works and not (settling and run.row.state in SETTLES):
             raise Interrupted(run.row.state)
+        lease.goes_on()
         yield run
 
 

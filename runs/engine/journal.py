@@ -12,9 +12,11 @@ import orjson
 
 from artifacts import vault
 from config import clock
+from runs.engine.outcomes import Parked
 from runs.log import Held
 from runs.models import JournalEntry
 
+MOST = 10_000  # entries of one run: what asks for more is a loop that no budget ends
 STEPS = ("step", "model", "propose", "perform")  # kinds of entries that a budget of steps counts
 
 
@@ -49,6 +51,8 @@ class Journal:
         """Write down that a step starts, or starts again. In the caller's transaction."""
         entry = self._entries.get(step)
         if entry is None:
+            if len(self._entries) >= MOST and not self._branch:
+                raise Parked("error", step=step, detail=f"It has come to {MOST} steps: its workflow may go on for ever.")
             entry = JournalEntry(run_id=self.run_id, step=step, kind=kind, position=len(self._entries) + 1, attempts=0)
         entry.input_digest, entry.token, entry.action_id = digest(given), self.token, action_id or entry.action_id
         entry.attempts += 1

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
+import orjson
+from billiard.process import current_process
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.db.models import F
@@ -21,11 +23,15 @@ from django.db.models import F
 from config import clock
 from runs import log
 from runs.lifecycle import State
-from runs.models import Lease
-from runs.vocabulary import RunResumed, RunStarted
+from runs.log import Held, Text
+from runs.models import Event, Lease
+from runs.vocabulary import RunParked, RunResumed, RunStarted
 
 CLAIMED = (State.QUEUED, State.RUNNING, State.CANCELLING, State.COMPENSATING)
 BETWEEN_STEPS = 60.0  # seconds that workflow code may take from one step to the next
+HUNG = 60.0  # seconds after the lease was let go of, when a worker process that has not come back is given up with its call
+MOST_LOST = 5  # workers in a row that may be lost before the run has come any further
+NO_PROGRESS = ("run.resumed", "run.queued", "step.started", "tool.started", "tool.ended", "signal.received", "signal.applied", "run.paused")
 logger = logging.getLogger(__name__)
 
 
@@ -39,6 +45,10 @@ class Claim:
     works: State = State.RUNNING
     beat_until: float = field(default_factory=lambda: time.monotonic() + BETWEEN_STEPS)
     lost: bool = False
+
+    def goes_on(self) -> None:
+        """The workflow has come to its next step."""
+        self.beat_until = max(self.beat_until, time.monotonic() + BETWEEN_STEPS)
 
     @contextmanager
     def calling(self, seconds: float) -> Iterator[None]:
@@ -63,6 +73,10 @@ def claim(run_id: UUID) -> Claim | None:
         held = lease.until is not None and lease.until > now
         if held or run.row.state not in CLAIMED:
             return None
+        if run.row.state == State.RUNNING and _kills_its_workers(run):
+            detail = f"{MOST_LOST} workers in a row were lost at the same place: its code hangs, or takes more memory than there is."
+            run.move(State.PARKED, RunParked(reason="error"), texts={"detail": Text(detail)})
+            return None
         token = lease.token + 1
         until = now + timedelta(seconds=settings.HANDRAIL_LEASE_SECONDS)
         free = Lease.objects.filter(run_id=run_id, token=lease.token)
@@ -73,6 +87,19 @@ def claim(run_id: UUID) -> Claim | None:
         elif run.row.state == State.RUNNING:
             run.append(RunResumed(reason="lease_expired", worker=worker, token=token), actor=log.ENGINE)
     return Claim(run_id, token, worker, State.COMPENSATING if run.row.state == State.COMPENSATING else State.RUNNING)
+
+
+def _kills_its_workers(run: Held) -> bool:
+    """Whether so many workers in a row were lost with this run before it came any further."""
+    latest = Event.objects.filter(run_month=run.row.month, run_id=run.row.pk).order_by("-seq").values_list("type", "body")
+    lost = 0
+    for type_, body in latest[: MOST_LOST * 10].iterator():
+        if type_ not in NO_PROGRESS:
+            return False
+        lost += type_ == "run.resumed" and orjson.loads(body)["data"]["reason"] == "lease_expired"
+        if lost >= MOST_LOST:
+            return True
+    return False
 
 
 def _taken_up(before: int, worker: str, token: int) -> RunStarted | RunResumed:
@@ -93,7 +120,8 @@ def fence_out(run_id: UUID) -> None:
 def heartbeat(held: Claim) -> Iterator[None]:
     """Renew the lease in the background until the block ends."""
     over = threading.Event()
-    beat = threading.Thread(target=_beat, args=(held, over), name=f"heartbeat-{held.run_id}", daemon=True)
+    alone = current_process().name.startswith("ForkPool")  # a process of the pool, with nothing but this to do
+    beat = threading.Thread(target=_beat, args=(held, over, alone), name=f"heartbeat-{held.run_id}", daemon=True)
     beat.start()
     try:
         yield
@@ -102,14 +130,23 @@ def heartbeat(held: Claim) -> Iterator[None]:
         beat.join(timeout=5)
 
 
-def _beat(held: Claim, over: threading.Event) -> None:
+def _beat(held: Claim, over: threading.Event, alone: bool) -> None:
     period = settings.HANDRAIL_LEASE_SECONDS / 4
     try:
-        while not over.wait(period) and not held.lost:
-            if time.monotonic() < held.beat_until:
+        while not over.wait(period):
+            late = time.monotonic() - held.beat_until
+            if late < 0 and not held.lost:
                 _renew(held)
+            elif late > HUNG and alone:
+                _give_up_process(held)
     finally:
         connection.close()
+
+
+def _give_up_process(held: Claim) -> None:
+    """Whoever hangs has long lost the run; its place in the pool goes to a process that works."""
+    logger.critical("worker hung and is given up", extra={"run": str(held.run_id), "token": held.token})
+    os._exit(os.EX_SOFTWARE)
 
 
 def _renew(held: Claim) -> None:
