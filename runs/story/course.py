@@ -175,7 +175,11 @@ def forked(draft: Draft, line: Line) -> None:
 def succeeded(draft: Draft, line: Line) -> None:
     _end(draft, line, "succeeded")
     report = line.count("report")
-    draft.add(line, "effect", ("Done",), icon="done", state="done", lines=(("Its report is ", At(report), "."),) if report else ())
+    lines: tuple[Rich, ...] = (("Its report is ", At(report), "."),) if report else ()
+    if draft.came_to_nothing:
+        draft.add(line, "effect", ("Ended, nothing done",), icon="stop", state="cancelled", lines=lines)
+    else:
+        draft.add(line, "effect", ("Done",), icon="done", state="done", lines=lines)
 
 
 @tells("run.failed")

@@ -132,6 +132,13 @@ class Draft:
         """An event told by its closed template, under “Everything”."""
         return self.add(line, "state", sentence(line), quiet=True)
 
+    @property
+    def came_to_nothing(self) -> bool:
+        """Whether what it asked for last was not allowed, and it did nothing outside."""
+        last = next(reversed(self.actions.values()), None)
+        done = any(effect.state == "done" for effect in self.effects.values())
+        return last is not None and last.state in ("rejected", "expired") and not done
+
     # sections ----------------------------------------------------------------------------------------------------------------------
 
     @property

@@ -17,8 +17,10 @@ PENDING = {
 
 
 def sections_of(draft: Draft) -> tuple[Section, ...]:
-    """Sections in the order in which they were opened, then the steps of the plan that were never begun."""
-    return tuple(_section(draft, stretch) for stretch in draft.stretches) + tuple(_planned(draft))
+    """Sections in the order in which they were opened, and the steps of the plan that were never begun: last, or before the end."""
+    told = tuple(_section(draft, stretch) for stretch in draft.stretches)
+    ending = len(told) - 1 if draft.ended_at is not None and told[-1].kind == "end" else len(told)
+    return told[:ending] + tuple(_planned(draft)) + told[ending:]
 
 
 def _section(draft: Draft, stretch: Stretch) -> Section:

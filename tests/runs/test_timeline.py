@@ -59,6 +59,8 @@ def test_a_run_that_was_not_allowed_its_reply_says_so_and_why() -> None:
     story = fold(lines.rejected().lines)
     assert said(story.now.what) == "Not sent: <Who> rejected “E-mail a reply to Marta Oyelaran”."
     assert story.now.refused, "and so it is not in the green of something done"
+    assert (said(items(story)[-1].title), items(story)[-1].state) == ("Ended, nothing done", "cancelled")
+    assert [s.key for s in story.sections][-3:] == ["s5", "s6", "end"], "what was not reached stands before the end"
     assert [said(line) for line in story.now.lines] == ["“Name the amount.”", "Nothing was done outside."]
     [card] = [each for each in items(story) if each.kind == "proposal"]
     assert said(card.lines[-1]) == "Rejected at <At>, so nothing was sent."
