@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from access import append_only
@@ -143,7 +143,8 @@ def test_an_agent_that_makes_up_names_fills_no_table(cast, monkeypatch):
     monkeypatch.setattr(asked_for, "KEPT", 3)
     run = propose_change(cast).run
     for n in range(5):
-        asked_for.note(run, f"made_up_{n}")
+        with transaction.atomic():
+            asked_for.note(run, f"made_up_{n}")
     assert AskedFor.objects.count() == 3
 
 
