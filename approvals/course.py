@@ -22,6 +22,7 @@ from approvals.notifications import standing
 from approvals.threads import Exchange
 from artifacts import vault
 from config import clock
+from runs.engine import ledger
 from runs.engine.tools import TOOLS, Tool
 
 # what one of its kind is called
@@ -311,11 +312,16 @@ def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> 
         yield "Approve", f"Waits for {missing} more, then this is {done}, once."
     elif action.executor == "agent":
         yield "Approve", "The agent may run exactly this, once. Handrail cannot see the call."
+    elif ledger.is_undo(action.step):
+        yield "Approve", f"This is {done}, once, under the key of its grant. Undoing goes on with what is left."
     elif around.next_step and around.next_step != tool_title(action):
         yield "Approve", f"The run goes on with “{around.next_step}”, and this is {done}, once, under the key of its grant."
     else:
         yield "Approve", f"This is {done}, once, under the key of its grant."
-    yield "Reject", f"Nothing is {done}. The agent goes on with your reason."
+    if ledger.is_undo(action.step):
+        yield "Reject", f"Nothing is {done}. What it would undo stays as it is, and the run is stuck until an operator chooses."
+    else:
+        yield "Reject", f"Nothing is {done}. The agent goes on with your reason."
     yield "No answer", f"Nothing is {done}."
 
 

@@ -18,7 +18,7 @@ from runs.engine.tools import TOOLS, Tool
 from runs.lifecycle import State
 from runs.log import Held
 from runs.models import Event, JournalEntry, Run
-from runs.vocabulary import EffectUndoFailed, RunFailed
+from runs.vocabulary import CheckpointSaved, EffectUndoFailed, RunFailed
 
 
 def undoable(run: Run | Held) -> list[Effect]:
@@ -58,13 +58,24 @@ def _undo(run: Run, held: Claim, effect: Effect, since: int) -> None:
             answer = channel.propose(tool, reason=reason, **arguments)
             if isinstance(answer, Approved):
                 if channel.perform_once(answer)["happened"]:
-                    return
+                    break
             elif answer.seq > since:
                 raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
     except Parked as trouble:
         with effects.hold(held) as locked:
             locked.append(EffectUndoFailed(key=effect.key, reason="refused" if trouble.reason == "refused" else "error"), actor=log.ENGINE)
+            _checkpoint(locked, effect)
         raise Parked("undo_failed", step=trouble.step, detail=trouble.detail) from None
+
+    with effects.hold(held) as locked:
+        _checkpoint(locked, effect)
+
+
+def _checkpoint(run: Held, effect: Effect) -> None:
+    """What is undone and what is left of it, said anew with each: the run goes on from there if it gets stuck."""
+    can = [each for each in ledger.effects(run) if each.can_undo]
+    undone = sum(each.undone for each in can)
+    run.append(CheckpointSaved(after=f"{effect.branch}perform#1", done=undone, left=len(can) - undone), actor=log.ENGINE)
 
 
 def _how(run: Run, effect: Effect) -> tuple[Tool, dict[str, Any]]:

@@ -16,6 +16,9 @@ from runs.vocabulary import EffectDone, EffectUndone
 TOLD = ("effect.done", "effect.undone")
 
 
+BRANCH = re.compile(r"undo-([0-9]+)/")  # how a step begins that undoes the effect which that event tells of
+
+
 @dataclass(frozen=True)
 class Effect:
     """One thing that was done outside. `key` is its idempotency key, the id of its grant; `seq` the event that says so."""
@@ -51,6 +54,11 @@ def effects(run: Run | Held) -> list[Effect]:
     return list(found.values())
 
 
+def is_undo(step: str) -> bool:
+    """Whether a step undoes something."""
+    return BRANCH.match(step) is not None
+
+
 def tell(
     run: Held,
     *,
@@ -71,5 +79,5 @@ def tell(
 
 
 def _undone_by(run: Held, step: str) -> Effect | None:
-    branch = re.match(r"undo-([0-9]+)/", step)
+    branch = BRANCH.match(step)
     return next((effect for effect in effects(run) if effect.seq == int(branch[1])), None) if branch else None

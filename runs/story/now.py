@@ -1,8 +1,10 @@
 """The sentence of the moment: what the run is doing, or waits for, or came to."""
 
+from collections.abc import Iterable
+
 from runs.story.draft import WAITS, Draft, Waiting
 from runs.story.outline import title_of
-from runs.story.shapes import Moment, Now, Part, Rich, Text, Tool
+from runs.story.shapes import Action, Moment, Now, Part, Rich, Text, Tool
 
 NAMED = 4  # effects that the sentence of the end names
 IDLE = "The agent is idle and spends nothing."
@@ -44,12 +46,17 @@ def _running(draft: Draft) -> Now:
 
 def _asks(draft: Draft) -> tuple[Rich, ...]:
     """What an agent outside needs of people while it works on: the run does not wait, and may ask for several things at once."""
+    return _needed(action for action in draft.actions.values() if action.executor == "agent")
+
+
+def _needed(actions: Iterable[Action]) -> tuple[Rich, ...]:
+    """What people have to do about these actions."""
     asked: list[Rich] = []
-    for action in draft.actions.values():
+    for action in actions:
         about = action.subject or Tool(action.tool)
-        if action.executor == "agent" and action.state == "proposed" and action.needs:
+        if action.state == "proposed" and action.needs:
             asked.append(("A reviewer has to decide: ", about, "."))
-        elif action.executor == "agent" and action.state == "unknown":
+        elif action.state == "unknown":
             asked.append(("A person has to say what became of it: ", about, "."))
     return tuple(asked[:4])
 
@@ -108,7 +115,8 @@ def _cancelling(draft: Draft) -> Now:
 
 
 def _compensating(draft: Draft) -> Now:
-    return Now("compensating", ("Undoing what was done outside.",), (("The last effect first.",),), draft.since)
+    asked = _needed(draft.actions.values())  # an undo passes the gate like any other action
+    return Now("compensating", ("Undoing what was done outside.",), asked or (("The last effect first.",),), draft.since)
 
 
 def _succeeded(draft: Draft) -> Now:

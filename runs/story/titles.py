@@ -17,7 +17,7 @@ def of_step(step: Step) -> str:
     """The title of what a step does: of its tool, of its prompt; a step that does what was approved may not say which tool that is."""
     if step.tool:
         return of_tool(step.tool)
-    kind, _, named = step.name.partition("#")[0].partition(".")
+    kind, _, named = step.name.rpartition("/")[2].partition("#")[0].partition(".")  # of an undo, behind the branch that it stands in
     if kind == "model":
         return of_prompt(named)
     if kind == "perform":

@@ -86,7 +86,7 @@ def started_step(line: Line, step: Step) -> Rich:
 
 def ended_step(line: Line, step: Step) -> Rich:
     took: Rich = (", ", Took(line.count("ms"))) if line.count("ms") >= 50 else ()
-    return (ENDS.get(step.name.partition("#")[0].partition(".")[0], "Did: "), step, *took)
+    return (ENDS.get(step.name.rpartition("/")[2].partition("#")[0].partition(".")[0], "Did: "), step, *took)
 
 
 @tells("step.completed")
@@ -311,7 +311,8 @@ def checkpoint(draft: Draft, line: Line) -> None:
     told = tuple((f"{word}: ", text) for word, text in (("Done", line.text("done")), ("Left", line.text("left"))) if text)
     done, left = line.count("done"), line.count("left")
     more = f"{done} done, {left} left" if told else ""
-    title = ("Checkpoint",) if more or not (done or left) else (f"Checkpoint: {count(done, 'step')} done, {left} left",)
+    so_far = f"{done} undone, {left} to undo" if line.word("after").startswith("undo-") else f"{count(done, 'step')} done, {left} left"
+    title = ("Checkpoint",) if more or not (done or left) else (f"Checkpoint: {so_far}",)
     # what has no words of its own says nothing that the steps around it do not
     draft.add(line, "checkpoint", title, minor=True, more=more, folded=told, quiet=not told)
 

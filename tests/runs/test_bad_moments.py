@@ -9,13 +9,14 @@ from access.rules import Actor, person
 from approvals import decisions, freezes, policy
 from approvals.models import ProposedAction
 from config import clock
-from runs import recovery, signals, updates
+from runs import reading, recovery, signals, updates
 from runs.engine import compensation, executor, sweep
-from runs.engine.tools import TOOLS
+from runs.engine.tools import TOOLS, Unavailable
 from runs.errors import SignalReused
 from runs.models import Run, Signal
 from runs.signals import PeopleSteer
 from runs.verification import Whole, verify
+from tests.approvals.mailing import text
 from tests.runs import workflows
 from tests.runs.test_compensation import cancel, ending, told
 from tests.runs.test_engine import approve, start, walk
@@ -151,6 +152,27 @@ def test_an_undo_that_people_refused_is_put_to_them_again_when_it_is_tried_again
         assert walk(undoing) == "compensating"
         approve(cast, undoing)
     assert walk(undoing) == "compensated" and told(outside)[3:] == [("took away", "second"), ("took away", "first")]
+
+
+def test_who_is_asked_about_an_undo_reads_what_it_does_and_the_run_says_that_it_waits_for_them(cast, undoing, sign_in):
+    walk(undoing)
+    action = ProposedAction.objects.get(run=undoing, state="waiting")
+    card = text(sign_in(cast.riley).get(f"/actions/{action.pk}"))
+    assert "Undoing goes on with what is left." in card and "The agent goes on with your reason" not in card
+    assert "What it would undo stays as it is, and the run is stuck until an operator chooses." in card
+    page = text(sign_in(cast.otto).get(f"/runs/{undoing.pk}"))
+    assert "Undoing what was done outside. " in page and "A reviewer has to decide: Take it away." in page
+    assert "Asks for approval: Take it away" in page
+
+
+def test_an_undo_that_failed_left_a_checkpoint_and_its_log_answers_for_it(cast, done, outside):
+    cancel(cast, done)
+    outside.undo_faults = [Unavailable("down")] * 9
+    while walk(done) != "parked":
+        pass
+    recover(cast, done, "give_up")
+    assert {answer.key: answer.state for answer in reading.answers(done)}["failures"] == "pass"
+    assert isinstance(verify(done), Whole)
 
 
 def test_an_undo_waits_for_no_budget(cast, done, outside):

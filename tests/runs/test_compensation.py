@@ -112,7 +112,7 @@ def test_an_undo_that_fails_for_good_is_a_dead_letter_and_the_rest_stays_known(c
     for _ in range(6):
         if walk(run) == "parked":
             break
-    assert run.state == "parked" and types(run)[-2:] == ["effect.undo_failed", "run.parked"]
+    assert run.state == "parked" and types(run)[-3:] == ["effect.undo_failed", "checkpoint.saved", "run.parked"]
     assert told(outside)[3:] == [] and len(compensation.undoable(run)) == 2
 
 
