@@ -30,7 +30,7 @@ from runs.vocabulary import RunParked, RunResumed, RunStarted
 CLAIMED = (State.QUEUED, State.RUNNING, State.CANCELLING, State.COMPENSATING)
 BETWEEN_STEPS = 60.0  # seconds that workflow code may take from one step to the next
 HUNG = 60.0  # seconds after the lease was let go of, when a worker process that has not come back is given up with its call
-MOST_LOST = 5  # workers in a row that may be lost before the run has come any further
+MOST_LOST = 20  # workers in a row that may be lost before the run has come any further; crashing machines lose some too
 NO_PROGRESS = ("run.resumed", "run.queued", "step.started", "tool.started", "tool.ended", "signal.received", "signal.applied", "run.paused")
 logger = logging.getLogger(__name__)
 

@@ -44,6 +44,7 @@ def test_a_run_that_loses_one_worker_after_another_at_one_place_is_stuck_until_s
 
     monkeypatch.setattr(type(TOOLS["look"]), "__call__", dies)
     monkeypatch.setattr(lease, "release", lambda held: None)
+    monkeypatch.setattr(lease, "MOST_LOST", 5)
     for _ in range(lease.MOST_LOST + 1):
         lost(run)
     run.refresh_from_db()
