@@ -153,7 +153,7 @@ def _went_wrong(p: Performance, error: ToolError, ms: int) -> Any:
         cancelled = run.row.state == State.CANCELLING
     if error.happened is not False:
         return _recover(p)
-    verdict = decide(p.tool.retry, attempt=p.entry.attempts, retryable=error.retryable and not cancelled)
+    verdict = decide(p.tool.retry, attempt=p.entry.attempts, retryable=error.retryable and not cancelled, elapsed=_since(p))
     if isinstance(verdict, Again):
         raise Waits(RunWaiting(on="retry", action=p.redemption.action_id), wake_in=verdict.wait)
     return _give_up(p, str(error))
@@ -188,10 +188,15 @@ def _recover(p: Performance, *, may_send: bool = True) -> Any:
 
 def _later(p: Performance) -> Any:
     """This worker has just tried: the next attempt is counted, and not at once."""
-    verdict = decide(p.tool.retry, attempt=p.entry.attempts, retryable=True)
+    verdict = decide(p.tool.retry, attempt=p.entry.attempts, retryable=True, elapsed=_since(p))
     if isinstance(verdict, Again):
         raise Waits(RunWaiting(on="retry", action=p.redemption.action_id), wake_in=verdict.wait)
     return _ask_a_person(p)
+
+
+def _since(p: Performance) -> float:
+    """Seconds since its first attempt began."""
+    return (clock.now() - p.entry.started_at).total_seconds()
 
 
 def firm_from(tool: Tool, redeemed_at: datetime) -> datetime:

@@ -1,14 +1,17 @@
 """Retries: a pure policy with stop conditions, and what of a failure is told."""
 
+from datetime import timedelta
+
 import pytest
 
 from approvals import policy
 from artifacts import vault
+from config import clock
 from runs.engine.retry import Again, Retry, Stop, decide
 from runs.engine.tools import OddAnswer, ToolError, Unavailable
 from runs.models import Event, JournalEntry, Run
 from tests.runs import workflows
-from tests.runs.test_engine import again, start, types, walk
+from tests.runs.test_engine import again, approve, start, types, walk
 from tests.runs.workflows import World
 
 POLICY = Retry(attempts=4, first=0.5, factor=3, longest=2, elapsed=60)
@@ -73,6 +76,18 @@ def test_what_time_may_cure_is_tried_as_often_as_it_may_be(run, outside):
         assert walk(run) == "waiting"
         again(run)
     assert walk(run) == "parked" and outside.reads == 3 and why(run) == "Look: down"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_send_is_tried_for_so_long_and_no_longer(cast, run, outside):
+    policy.set_rule(cast.workspace.pk, "note_it", name="Notes", outcome="automatic", by=None)
+    walk(run)
+    approve(cast, run)
+    outside.fail_next(Unavailable("down"), Unavailable("down"))
+    assert walk(run) == "waiting"
+    JournalEntry.objects.filter(run=run, step="perform#1").update(started_at=clock.now() - timedelta(hours=2))
+    again(run)
+    assert walk(run) == "parked" and outside.done == []
 
 
 @pytest.mark.django_db(transaction=True)
