@@ -217,7 +217,7 @@ def wake(run: Held, action: ProposedAction, reason: Literal["decision", "answer"
     if run.row.state == State.WAITING and run.row.workflow and _is_waited_for(run, action):
         run.move(State.QUEUED, RunQueued(reason=reason))
     elif run.row.state == State.COMPENSATING:
-        run.change(wake_at=clock.now())  # an undo may have waited for it
+        run.change(wake_at=clock.now(), waiting={})  # an undo may have waited for it
 
 
 def _is_waited_for(run: Held, action: ProposedAction) -> bool:

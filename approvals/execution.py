@@ -319,6 +319,6 @@ def _go_on(run: Held, reason: Literal["answer", "outcome"]) -> None:
         if reason == "outcome":
             lease.fence_out(run.row.pk)  # a worker that is looking it up just now writes nothing any more
         if reason == "answer" or not signals.finish_cancelling(run):
-            run.change(wake_at=clock.now())
+            run.change(wake_at=clock.now(), waiting={})
     elif run.row.state == State.COMPENSATING:
-        run.change(wake_at=clock.now())
+        run.change(wake_at=clock.now(), waiting={})

@@ -6,7 +6,15 @@ from access import rules
 from access.models import User
 from access.rules import Actor
 from runs.engine import gates
+from runs.lifecycle import State
 from runs.models import Run
+
+ASKING = (State.WAITING.value, State.CANCELLING.value, State.COMPENSATING.value)  # it waits, or its undoing does
+
+
+def decision(run: Run) -> bool:
+    """Whether a decision is what it waits for."""
+    return run.state in ASKING and run.waiting.get("on") == "decision"
 
 
 def people(asking: list[Run]) -> dict[UUID, list[User]]:

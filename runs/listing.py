@@ -224,7 +224,7 @@ def _in_view(runs: QuerySet[Run], view: str, actor: Actor) -> QuerySet[Run]:
 def _condition(view: str, actor: Actor) -> Q:
     match view:
         case "people":
-            return Q(state=State.WAITING.value, waiting__on__in=PEOPLE)
+            return Q(state__in=asked.ASKING, waiting__on__in=PEOPLE)
         case "week":
             return Q(created_at__gte=clock.now() - timedelta(days=7))
         case "mine":
@@ -279,7 +279,7 @@ def _page(runs: QuerySet[Run], wanted: Wanted) -> tuple[list[Run], str, str]:
 
 
 RANK = Case(
-    When(state=State.WAITING.value, waiting__on__in=PEOPLE, then=Value(0)),
+    When(state__in=asked.ASKING, waiting__on__in=PEOPLE, then=Value(0)),
     When(state__in=[State.PARKED.value, State.STALLED.value], then=Value(1)),
     When(ended_at__isnull=False, then=Value(3)),
     default=Value(2),
@@ -287,7 +287,7 @@ RANK = Case(
 )
 DUE = Case(
     When(
-        state=State.WAITING.value,
+        state__in=asked.ASKING,
         waiting__on__in=PEOPLE,
         then=Coalesce(KeyTextTransform("until", "waiting"), Value("9"), output_field=TextField()),
     ),
@@ -346,20 +346,16 @@ class Heard:
 
 def _rows(runs: list[Run], actor: Actor) -> list[Row]:
     heard = _heard(runs)
-    people = asked.people([run for run in runs if _asks(run)])
+    people = asked.people([run for run in runs if asked.decision(run)])
     return [_row(run, heard[run.pk], people, actor) for run in runs]
 
 
-def _asks(run: Run) -> bool:
-    return run.state == State.WAITING.value and run.waiting.get("on") == "decision"
-
-
 def _row(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Actor) -> Row:
-    waiting = int(run.state == State.WAITING.value and run.waiting.get("on") in ("decision", "outcome"))
+    waiting = int(run.state in asked.ASKING and run.waiting.get("on") in ("decision", "outcome"))
     stays = max(heard.done - heard.undone, 0)
     marks = ("done",) * stays + ("undone",) * heard.undone + ("waiting",) * waiting
     told = f"{stays} done, {heard.undone} undone, {waiting} waiting"
-    until = moment(run.waiting.get("until")) if run.state == State.WAITING.value else None
+    until = moment(run.waiting.get("until")) if run.state in asked.ASKING else None
     words, strong = _waits_for(run, heard, people, actor)
     return Row(run, words, marks[-MARKS:], max(len(marks) - MARKS, 0), told, percent_of(run), until, strong, _came_to_nothing(run, heard))
 
@@ -367,7 +363,7 @@ def _row(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Ac
 def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Actor) -> tuple[str, bool]:
     """What the run waits for or does, in a few words; and whether somebody has to do something about it."""
     match State(run.state):
-        case State.WAITING if run.waiting.get("on") == "decision":
+        case _ if asked.decision(run):
             return _reviewers(run, people.get(run.pk, ()), actor), False
         case State.WAITING:
             on = run.waiting.get("on", "")
@@ -382,6 +378,8 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
             ), False
         case State.PARKED | State.STALLED:
             return "An operator" + (f": {heard.why}" if heard.why else ""), True
+        case State.CANCELLING | State.COMPENSATING if run.waiting.get("on") == "outcome" and not run.waiting.get("until"):
+            return WAITS["outcome"], True
         case State.CANCELLING:
             return "The outcome of what is under way", False
         case State.SUCCEEDED if _came_to_nothing(run, heard):

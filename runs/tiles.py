@@ -56,7 +56,7 @@ class Tiles:
 def tiles(actor: Actor) -> Tiles:
     """Counts over all runs the actor may see, and the median time to decide over the newest."""
     runs = rules.visible(actor, Run, "runs.view")
-    waiting = list(runs.filter(state=State.WAITING.value, waiting__on__in=PEOPLE).select_related("agent"))
+    waiting = list(runs.filter(state__in=asked.ASKING, waiting__on__in=PEOPLE).select_related("agent"))
     soon = clock.now() + timedelta(hours=1)
     due = sum(1 for run in waiting if (until := moment(run.waiting.get("until"))) and until <= soon)
     blocked, longest = _blocked(runs)

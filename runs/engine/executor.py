@@ -95,6 +95,7 @@ def _wait(held: Claim, outcome: Waits) -> str:
     with log.holding(held.run_id, token=held.token) as run:
         if run.row.state in (State.CANCELLING, State.COMPENSATING):
             came = _came_meanwhile(run, waiting)
+            run.change(waiting={} if came else waiting.model_dump(mode="json", exclude_none=True))
             run.change(wake_at=clock.now() if came else wake_at or clock.now() + LOOK_AGAIN_ANYWAY)
             return str(run.row.state)
         if run.row.state != State.RUNNING:  # paused meanwhile: whoever goes on with it finds out anew what it waits for

@@ -86,6 +86,8 @@ def claim(run_id: UUID) -> Claim | None:
             run.move(State.RUNNING, _taken_up(lease.token, worker, token))
         elif run.row.state == State.RUNNING:
             run.append(RunResumed(reason="lease_expired", worker=worker, token=token), actor=log.ENGINE)
+        elif run.row.waiting:  # what its undoing waited for
+            run.change(waiting={})
     return Claim(run_id, token, worker, State.COMPENSATING if run.row.state == State.COMPENSATING else State.RUNNING)
 
 
