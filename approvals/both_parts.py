@@ -75,7 +75,12 @@ class _Split:
 
 _LINK = re.compile(r"\b(?:https?|ftp)://[^\s<>()\[\]{}\"'“”‘’»«]{1,2000}", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@(?:[\w-]{1,63}\.){1,8}[\w-]{1,63}")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORD = re.compile(
+    r"(?:(?<![^\s($€£¥])[-+−±])?\d+(?:[.,]\d+)*(?![^\W_])"  # a number with its sign
+    r"|[^\W_]+(?:['’][^\W_]+)*"
+    r"|(?<![^\s(])[-+−±](?=[$€£¥]\s?\d)|(?<=[^\s>] )[<>]=?(?=\s?\d)"  # a sign or comparison before a number; no > of what is quoted
+    r"|[$%‰¢-¥₠-⃏×÷∀-⋿\u2600-\u2793\U0001f300-\U0001faff]"  # money, parts, mathematics, ticks and crosses, emoji
+)
 
 
 def _split(text: str) -> _Split:
@@ -86,7 +91,9 @@ def _split(text: str) -> _Split:
 
 
 def _folded(word: str) -> str:
-    return word.casefold().replace("’", "'") if word.isascii() else unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
+    if word.isascii():
+        return word.casefold()
+    return unicodedata.normalize("NFKC", word).casefold().replace("’", "'").replace("−", "-")
 
 
 def _unlike(of_text: list[str], of_html: list[str], instead: list[str]) -> tuple[list[str], list[str]]:
@@ -116,21 +123,46 @@ def _left(words: list[str], left: Counter[str]) -> list[str]:
 
 def _links(text: str, of_text: _Split, of_html: _Split, reading: Reading) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where only the text goes, and where only the HTML goes. A text need not write `https://` for it to count."""
-    said = text.casefold()
-    going = list(dict.fromkeys(link.to for link in reading.links))
-    mail = {_mail(to) for to in going if to.lower().startswith("mailto:")} | {each.casefold() for each in of_html.addresses}
+    going = list(dict.fromkeys(link.to for link in reading.links if _goes_out(link.to)))
+    mail = {_mail(to) for to in going if _is_mail(to)} | {each.casefold() for each in of_html.addresses}
     html = {_bare(to) for to in (*going, *of_html.links)}
-    only_html = [
-        to for to in going if _goes_out(to) and (_mail(to) not in said if to.lower().startswith("mailto:") else _bare(to) not in said)
-    ]
+    said = _Said({_bare(each.strip(_AROUND)) for each in text.split()}, {each.casefold() for each in of_text.addresses}, _digits(text))
     only_text = [link for link in dict.fromkeys(of_text.links) if _bare(link) not in html]
     only_text += [each for each in dict.fromkeys(of_text.addresses) if each.casefold() not in mail]
-    only_html += [each for each in dict.fromkeys(of_html.addresses) if each.casefold() not in said]
+    only_html = [to for to in going if not said.has(to)]
+    only_html += [each for each in dict.fromkeys(of_html.addresses) if each.casefold() not in said.mail]
     return tuple(only_text), tuple(dict.fromkeys(only_html))
 
 
+_AROUND = "<>()[]{}\"'“”‘’»«.,;:!?…*_|"
+
+
+@dataclass(frozen=True)
+class _Said:
+    """Where a text goes: what may be a link in it, bare; its addresses; its digits, for the numbers of telephones."""
+
+    links: set[str]
+    mail: set[str]
+    digits: str
+
+    def has(self, to: str) -> bool:
+        if _is_mail(to):
+            return _mail(to) in self.mail
+        if re.match(r"(?:tel|sms|callto):", to, re.IGNORECASE):
+            return _digits(to.partition("?")[0]) in self.digits
+        return _bare(to.strip(_AROUND)) in self.links
+
+
+def _digits(text: str) -> str:
+    return re.sub(r"[^\w]|_", "", text.partition(":")[2] if text[:7].lower().startswith(("tel:", "sms:", "callto:")) else text)
+
+
 def _goes_out(to: str) -> bool:
-    return re.match(r"(?:https?:|ftp:|mailto:|//)", to, re.IGNORECASE) is not None
+    return re.match(r"(?!cid:|javascript:|vbscript:)[a-z][a-z0-9+.\-]*:|[/\\]{2}", to, re.IGNORECASE) is not None
+
+
+def _is_mail(to: str) -> bool:
+    return to[:7].lower() == "mailto:"
 
 
 def _mail(to: str) -> str:
@@ -139,4 +171,4 @@ def _mail(to: str) -> str:
 
 def _bare(link: str) -> str:
     """A link as people would write it: without its scheme, `www.` and a last slash."""
-    return re.sub(r"^(?:[a-z][a-z0-9+.-]*:)?//(?:www\.)?|/$", "", link.strip().casefold())
+    return re.sub(r"^(?:(?:[a-z][a-z0-9+.-]*:)?//)?(?:www\.)?|/$", "", link.strip().casefold())

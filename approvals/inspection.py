@@ -5,6 +5,7 @@ canonical action. Its parameters hold counts, code points, kinds and names of ho
 where the argument itself must not be.
 """
 
+import html
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 from access import characters
 from approvals import by_kind, domains, letters, sniffing
 from approvals.canonical import CanonicalAction, pointer
+from approvals.cards import email
 from approvals.findings import LOCK, NOTE, SEVERITIES, WARN, Facts, Warning
 from approvals.warning_words import WORDS, words
-from artifacts import detectors, structured
+from artifacts import detectors, markup, structured
 from artifacts.detectors import CARD, IBAN, PATH, SECRET
 
 __all__ = ["CHECKS", "LOCK", "NOTE", "SEVERITIES", "WARN", "WORDS", "Facts", "Warning", "inspect", "words"]
@@ -56,7 +58,8 @@ def _is_sensitive(key: str, told: dict[str, bool]) -> bool:
 
 def _texts(action: CanonicalAction) -> Iterator[tuple[str, str]]:
     """Every text with its path. An address that stands in an argument is not looked at again among the recipients."""
-    inside = list(_within(action.arguments, pointer("arguments")))
+    rich = pointer("arguments", email.html_name(action.arguments))
+    inside = [(path, _unescaped(text) if path == rich else text) for path, text in _within(action.arguments, pointer("arguments"))]
     yield from inside
     said = " ".join(text for _, text in inside)
     yield from ((pointer("recipients", i), text) for i, text in enumerate(action.recipients) if text not in said)
@@ -64,6 +67,11 @@ def _texts(action: CanonicalAction) -> Iterator[tuple[str, str]]:
         yield pointer("attachments", i, "name"), attachment.name
         yield pointer("attachments", i, "media_type"), attachment.media_type
     yield from ((pointer(name), getattr(action, name)) for name in ("tool", "target", "credential"))
+
+
+def _unescaped(source: str) -> str:
+    """HTML with the characters that it spells: `&#8238;` turns text around as the character itself does."""
+    return html.unescape(source.replace("&nbsp;", " ")) if "&" in source else source
 
 
 def _within(value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -141,8 +149,11 @@ def misleading_links(action: CanonicalAction, facts: Facts) -> Iterator[Warning]
         if any(m["user"] and "." in m["user"].partition(":")[0] for m in domains.HOST.finditer(text)):
             yield Warning("link_hides_host", WARN, path)
         for pattern in _LINKS:
-            if any(_host(m["shown"]) and not _same_site(_host(m["shown"]), _host(m["to"])) for m in pattern.finditer(text)):
+            if any(_misleads(m["shown"], m["to"]) for m in pattern.finditer(text)):
                 yield Warning("link_goes_elsewhere", WARN, path)
+    name = email.html_name(action.arguments)
+    if name and any(_misleads(link.shown, link.to) for link in markup.read(action.arguments[name]).links):
+        yield Warning("link_goes_elsewhere", WARN, pointer("arguments", name))
 
 
 _LINKS = (
@@ -152,6 +163,10 @@ _LINKS = (
     re.compile(r"(?<!!)\[(?P<shown>[^\[\]\n]{1,300})\]\((?P<to>[^\s()]{1,2000})\)"),
 )
 _SHOWN_HOST = re.compile(r"(?i)^\s*(?:https?://)?((?:[\w-]{1,63}\.){1,8}[a-z\u0080-\U0010ffff]{2,63})(?=[/:?#\s]|$)")
+
+
+def _misleads(shown: str, to: str) -> bool:
+    return bool(_host(shown)) and not _same_site(_host(shown), _host(to))
 
 
 def _host(text: str) -> str:

@@ -69,7 +69,8 @@ def _whither(link: str) -> str:
     """The host of a link, or of an address: its name before the @ is the action's to say."""
     if link.lower().startswith("mailto:") or ":" not in link and not link.startswith("//"):
         return link.partition("?")[0].rpartition("@")[2][:253].casefold()
-    return host_of(link)
+    scheme = link.partition(":")[0].lower()
+    return host_of(link) if scheme in ("http", "https", "ftp") or link.startswith(("/", "\\")) else f"{scheme[:30]}:"
 
 
 def _listed(words: Iterable[str]) -> str:

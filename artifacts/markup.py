@@ -5,16 +5,15 @@ follows how browsers read broken HTML as far as that decides what is seen: quote
 in the wrong order. What a style sheet does to an element is not worked out; a rule that hides is told as such.
 """
 
-import html
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from artifacts import styles
 from artifacts.styles import Look
+from artifacts.tags import RAW, Comment, Tag, pieces
 
 MAX_TOLD = 500  # hidden pieces, comments, links and remote things that are told one by one; of more it is said that there are more
 LONG = 20_000  # characters of one hidden piece
@@ -65,105 +64,6 @@ def read(source: str) -> Reading:
     return _Reader().read(source)
 
 
-# Tags
-
-
-@dataclass(frozen=True)
-class _Tag:
-    name: str
-    closes: bool
-    attributes: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class _Comment:
-    text: str
-
-
-_NAME = re.compile(r"(/?)([A-Za-z][^\s/>]*)")
-_GAP = re.compile(r"[\s/]*")
-_ATTRIBUTE = re.compile(r"[^\s/>][^\s/>=]*")
-_EQUALS = re.compile(r"\s*=\s*")
-_BARE = re.compile(r"[^\s>]*")
-_COMMENT_END = re.compile(r"--!?>")
-RAW = frozenset({"script", "style", "title", "textarea", "iframe", "noembed", "noframes", "xmp"})  # what is in them is no HTML
-_RAW_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in RAW}
-
-
-def _pieces(source: str) -> Iterator[str | _Tag | _Comment]:
-    """Text, tags and comments, in order. What is in an element of RAW comes as a text right after its tag."""
-    at = 0
-    while (begin := source.find("<", at)) >= 0:
-        if begin > at:
-            yield html.unescape(source[at:begin])
-        name = _NAME.match(source, begin + 1)
-        if name:
-            tag, at = _tag(source, name)
-            if tag is None:
-                yield _Comment(source[begin:])  # it has no end, so nothing of it is shown
-                return
-            yield tag
-            if tag.name == "plaintext" and not tag.closes:
-                yield source[at:]
-                return
-            if tag.name in RAW and not tag.closes:
-                end = _RAW_END[tag.name].search(source, at)
-                upto = end.start() if end else len(source)
-                yield source[at:upto]
-                at = upto
-        elif source.startswith(("<!", "<?", "</"), begin):
-            said, at = _aside(source, begin)
-            yield said
-        else:
-            yield "<"
-            at = begin + 1
-    if at < len(source):
-        yield html.unescape(source[at:])
-
-
-def _tag(source: str, name: re.Match[str]) -> tuple[_Tag | None, int]:
-    """A tag with its attributes, the first of each name, and where to read on; None if it never ends."""
-    at, found = name.end(), {}
-    while True:
-        at = _end(_GAP, source, at)
-        if at >= len(source):
-            return None, at
-        if source[at] == ">":
-            return _Tag(name[2].lower(), bool(name[1]), found), at + 1
-        key_at, at = at, _end(_ATTRIBUTE, source, at)
-        key, value = source[key_at:at].lower(), ""
-        equals = _EQUALS.match(source, at)
-        if equals:
-            at = equals.end()
-            quote = source[at : at + 1]
-            if quote and quote in "\"'":
-                end = source.find(quote, at + 1)
-                if end < 0:
-                    return None, len(source)
-                value, at = source[at + 1 : end], end + 1
-            else:
-                value_at, at = at, _end(_BARE, source, at)
-                value = source[value_at:at]
-        found.setdefault(key, html.unescape(value))
-
-
-def _end(pattern: re.Pattern[str], source: str, at: int) -> int:
-    match = pattern.match(source, at)
-    return match.end() if match else at
-
-
-def _aside(source: str, begin: int) -> tuple[_Comment | str, int]:
-    """A comment, or what browsers take for one; a doctype says nothing."""
-    if source.startswith("<!--", begin):
-        end = _COMMENT_END.search(source, begin + 2)
-        text = source[begin + 4 : end.start()] if end and end.start() > begin + 4 else "" if end else source[begin + 4 :]
-        return _Comment(text), end.end() if end else len(source)
-    to = source.find(">", begin)
-    upto = to if to >= 0 else len(source)
-    text = source[begin + 2 : upto]
-    return ("" if text.lower().startswith("doctype") else _Comment(text)), upto + 1
-
-
 # Elements
 
 VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())  # noqa: SIM905
@@ -173,6 +73,16 @@ _BLOCKS = frozenset(
     "pre section table tbody td tfoot th thead tr ul".split()
 )
 _BOUNDS = frozenset("table td th caption ul ol dl button".split())  # noqa: SIM905  what is open beyond them stays open
+_CELLS = frozenset("table td th caption template marquee object applet".split())  # noqa: SIM905
+_SPECIAL = _BLOCKS | _CELLS | {"body", "button", "form", "fieldset", "details", "summary", "center", "select"}
+_LASTING = ("body", "html")  # closed, they go on
+# a closing tag → what is open between it and its element keeps it from closing anything; of what is not here, all that is _SPECIAL
+_HOLDS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(_SPECIAL | _FORMATTING, _CELLS),
+    **dict.fromkeys(("li", "p"), _CELLS | {"ul", "ol", "button"}),
+    **dict.fromkeys(("table", "tbody", "thead", "tfoot", "tr", "td", "th", "caption"), frozenset({"table", "template"})),
+    "template": frozenset(),
+}
 # a tag → what it ends if nobody did
 _ENDS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(_BLOCKS - {"br", "li", "dd", "dt", "td", "th", "tr", "tbody", "thead", "tfoot", "caption"}, frozenset({"p"})),
@@ -185,6 +95,14 @@ _ENDS: Mapping[str, frozenset[str]] = {
 _NEAR = 64  # how far up is looked for what ends by itself
 _AGAIN = 8  # formatting that goes on behind the element it was opened in
 _UNSHOWN = {"script": "script", "style": "style sheet", "title": "title", "template": "template", "datalist": "list of suggestions"}
+_UNSHOWN |= {"rp": "brackets for old programs"}
+_SAYS: Mapping[str, tuple[str, ...]] = {
+    "input": ("value", "placeholder"),
+    "textarea": ("placeholder",),
+    "option": ("label",),
+    "optgroup": ("label",),
+    "isindex": ("prompt",),
+}
 _DOES = {
     "script": "script",
     "form": "form",
@@ -194,6 +112,7 @@ _DOES = {
     "textarea": "form",
     "iframe": "frame",
     "frame": "frame",
+    "frameset": "frame",
     "object": "object",
     "embed": "object",
     "applet": "object",
@@ -238,13 +157,13 @@ class _Reader:
         self.text: list[str] = []
         self.instead: list[str] = []
         self.stack: list[_Open] = []
-        self.count: Counter[str] = Counter()
+        self.places: dict[str, list[int]] = {}  # of each name where in the stack it is
         self.links: list[tuple[list[str], str]] = []
         self.raw = ""  # the element of RAW whose text comes next
 
     def read(self, source: str) -> Reading:
-        for piece in _pieces(source):
-            if isinstance(piece, _Comment):
+        for piece in pieces(source):
+            if isinstance(piece, Comment):
                 self._comment(piece.text)
             elif isinstance(piece, str):
                 self._said(piece)
@@ -272,6 +191,11 @@ class _Reader:
             self.text.append(text)
             if self.stack and self.stack[-1].link is not None:
                 self.stack[-1].link.append(text)
+
+    def _shown(self, words: str) -> None:
+        """Words that stand in no text, and people see all the same: on a line of their own."""
+        if any(char.isalnum() for char in words):
+            self.text.append(f"\n{words}\n")
 
     def _why(self) -> str:
         """Why nobody sees what stands here; nothing if they do."""
@@ -307,10 +231,14 @@ class _Reader:
         self._load_by_style(text)
         for rule in styles.hiding(text):
             self._unseen("a rule of a style sheet", rule)
+        for words in styles.written(text):
+            self._shown(words)
+        if styles.is_long(text):
+            self.found.over.append("rules of a style sheet")
 
     # tags
 
-    def _open(self, tag: _Tag) -> None:
+    def _open(self, tag: Tag) -> None:
         self._end_what_ends_by_itself(tag.name)
         self._does(tag)
         self._loads(tag)
@@ -320,6 +248,11 @@ class _Reader:
             self.instead.append(tag.attributes["alt"])
         if tag.name in RAW:
             self.raw = tag.name
+        if not self._why() and tag.attributes.get("type", "").strip().lower() != "hidden":
+            for key in _SAYS.get(tag.name, ()):
+                self._shown(tag.attributes.get(key, ""))
+        if "srcdoc" in tag.attributes and tag.name == "iframe":
+            self._unseen("frame", tag.attributes["srcdoc"])
         if tag.name in VOID:
             return
         own = styles.of(tag.name, tag.attributes)
@@ -331,18 +264,19 @@ class _Reader:
         if name in _UNSHOWN:
             look = look._replace(why=look.why or _UNSHOWN[name])
         self.stack.append(_Open(name, own, look, link if link is not None else above.link if above else None))
-        self.count[name] += 1
+        self.places.setdefault(name, []).append(len(self.stack) - 1)
 
-    def _link(self, tag: _Tag) -> list[str] | None:
-        if tag.name not in ("a", "area") or "href" not in tag.attributes or not self._has_room(self.links, "links"):
+    def _link(self, tag: Tag) -> list[str] | None:
+        to = tag.attributes.get("href", tag.attributes.get("xlink:href")) if tag.name in ("a", "area") else None
+        if to is None or not self._has_room(self.links, "links"):
             return None
         shown: list[str] = []
-        self.links.append((shown, tag.attributes["href"].strip()[:LONG]))
+        self.links.append((shown, _cleaned(to)[:LONG]))
         return shown
 
     def _end_what_ends_by_itself(self, name: str) -> None:
         ends = _ENDS.get(name)
-        if not ends or not any(self.count[each] for each in ends):
+        if not ends or not any(self.places.get(each) for each in ends):
             return
         bounds = _BOUNDS - ends
         for back in range(1, min(len(self.stack), _NEAR) + 1):
@@ -356,34 +290,42 @@ class _Reader:
     def _close(self, name: str) -> None:
         if name in _BLOCKS:
             self.text.append("\n")
-        if not self.count[name]:
-            return
-        back = next(back for back in range(1, len(self.stack) + 1) if self.stack[-back].name == name)
-        self._pop(back)
+        at = self._at(name)
+        if at >= 0 and name not in _LASTING and all(self._at(each) <= at for each in _HOLDS.get(name, _SPECIAL)):
+            self._pop(len(self.stack) - at)
+
+    def _at(self, name: str) -> int:
+        """Where in the stack the innermost of this name is; -1 if none is open."""
+        there = self.places.get(name)
+        return there[-1] if there else -1
 
     def _pop(self, back: int) -> None:
         """Close the element that is so far up. Formatting that was opened in it and not closed goes on behind it, as in a browser."""
         closed = self.stack[-back:]
         del self.stack[-back:]
-        self.count.subtract(each.name for each in closed)
+        for each in closed:
+            self.places[each.name].pop()
         for each in [each for each in closed[1:] if each.name in _FORMATTING][:_AGAIN]:
             self._push(each.name, each.own, each.link)
 
     # what it does and loads
 
-    def _does(self, tag: _Tag) -> None:
+    def _does(self, tag: Tag) -> None:
         if does := _DOES.get(tag.name):
             self.found.does.append(does)
         if tag.name == "meta" and tag.attributes.get("http-equiv", "").strip().lower() == "refresh":
             self.found.does.append("going elsewhere by itself")
-        if tag.name == "bdo" or "override" in styles.declarations(tag.attributes.get("style", "")).get("unicode-bidi", ""):
+        own = styles.declarations(tag.attributes["style"]) if "style" in tag.attributes else {}
+        if tag.name == "bdo" or "override" in own.get("unicode-bidi", ""):
             self.found.does.append("text turned around")
+        if styles.left_out(own) and not styles.hides(own):
+            self.found.does.append("text moved, cut or changed by a style")
         if any(key.startswith("on") and len(key) > 4 for key in tag.attributes):
             self.found.does.append("event handler")
         if any(_scheme(tag.attributes.get(key, "")) in ("javascript", "vbscript") for key in ("href", "src", "action", "formaction")):
             self.found.does.append("script")
 
-    def _loads(self, tag: _Tag) -> None:
+    def _loads(self, tag: Tag) -> None:
         for key in _LOADS.get(tag.name, ()):
             value = tag.attributes.get(key, "")
             for address in value.split(",") if key == "srcset" else [value]:
@@ -412,6 +354,11 @@ def host_of(address: str) -> str:
     except ValueError:
         host = None
     return (host or "an address that can’t be read").rstrip(".")[:253]
+
+
+def _cleaned(address: str) -> str:
+    """An address as browsers take it: without line ends and tabs, and without controls and spaces around it."""
+    return re.sub(r"[\t\r\n]", "", address).strip("".join(map(chr, range(33))))
 
 
 def _scheme(address: str) -> str:

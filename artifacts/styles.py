@@ -2,15 +2,17 @@
 
 import colorsys
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
+
+from artifacts.boxed import PROPERTIES, VALUE
 
 Colour = tuple[int, int, int]
 BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
 TINY = 2.0  # pixels: smaller text is not read
 FAINT = 1.2  # contrast as WCAG counts it: 1 is the same colour
-FAR = -400.0  # pixels: what is moved so far out is out of sight
+FAR = -400.0  # pixels: what is moved so far out is out of sight; to the other side, where one can scroll, four times that
 RULES = 4000  # rules of a style sheet that are looked at
 
 
@@ -51,22 +53,91 @@ def of(name: str, attributes: Mapping[str, str]) -> dict[str, str]:
 
 
 def declarations(style: str) -> dict[str, str]:
-    """Property → value in lower case, escapes and comments undone, the last of each name. What is important counts like the rest."""
+    """Property → value in lower case, escapes and comments undone: of each name what counts in a browser.
+
+    That is the last, unless an earlier one is important or this one is none that every browser knows.
+    """
+    return _counting(_Sheet(style).own)
+
+
+def _counting(said: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for each in plain(style).lower().split(";"):
-        key, colon, value = each.partition(":")
-        if colon:
-            found[key.strip()] = " ".join(value.replace("!important", " ").split())
+    grave: set[str] = set()
+    for each in said:
+        key, colon, value = _unescape(each).lower().partition(":")
+        key, (value, important) = key.strip(), _IMPORTANT.subn(" ", value)
+        value = " ".join(value.split())
+        if not colon or (key in grave and not important) or (key in found and not _is_a_value(key, value)):
+            continue
+        found[key] = value
+        if important:
+            grave.add(key)
     return found
 
 
-_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.S)
+_IMPORTANT = re.compile(r"!\s*important\b")
+_DISPLAYS = frozenset(
+    "none block inline inline-block list-item table inline-table table-row table-cell table-caption table-row-group table-header-group "  # noqa: SIM905
+    "table-footer-group flex inline-flex grid inline-grid contents flow-root initial inherit unset".split()
+)
+_VISIBLE = frozenset("visible hidden collapse initial inherit unset".split())  # noqa: SIM905
+
+
+def _is_a_value(key: str, value: str) -> bool:
+    """Whether any browser takes this for a value. Told for what hides alone; of the rest everything is one."""
+    if key == "display":
+        return value in _DISPLAYS
+    if key == "visibility":
+        return value in _VISIBLE
+    if key in ("opacity", "font-size"):
+        return _MEASURE.match(value) is not None or value.isalpha() or "-" in value and value.replace("-", "").isalpha()
+    return colour_of(value, BLACK) is not None if key in ("color", "background-color") else True
+
+
+# How CSS is taken apart: strings and what is in brackets are whole, a comment is nothing, and what never ends lasts to the end
+_TOKEN = re.compile(
+    r"""/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*(?:["\n]|\\?\Z)|'(?:[^'\\\n]|\\.)*(?:['\n]|\\?\Z)|\\.|url\(\s*(?!["'\s])[^)\\]*|[^/"'\\(){};u]+|.""",
+    re.S | re.IGNORECASE,
+)
 _ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})\s?|\r?\n|(.))", re.S)
+
+
+class _Sheet:
+    """A style, or a style sheet: its own declarations, and each block with what it is about. A block within another stands by itself."""
+
+    def __init__(self, css: str) -> None:
+        self.blocks: list[tuple[str, list[str]]] = []
+        self.own: list[str] = []
+        open_, here, depth = [("", self.own)], "", 0
+        parts: list[str] = []
+        for match in _TOKEN.finditer(css):
+            piece = match[0]
+            if piece.startswith("/*"):
+                continue
+            if piece not in ("{", "}", ";") or (piece == ";" and depth):
+                depth = max(depth + piece.count("(") - piece.count(")"), 0) if piece[0] not in "\"'\\" else depth
+                parts.append(piece)
+                continue
+            here, parts, depth = "".join(parts).strip(), [], 0
+            if piece == "{":
+                self.blocks.append((here, []))
+                open_.append(self.blocks[-1])
+                continue
+            open_[-1][1].append(here)
+            if piece == "}" and len(open_) > 1:
+                open_.pop()
+        open_[-1][1].append("".join(parts).strip())
 
 
 def plain(css: str) -> str:
     """Without comments and escapes."""
-    return _ESCAPE.sub(_unescaped, _COMMENT.sub("", css)) if "/*" in css or "\\" in css else css
+    if "/*" in css:
+        css = "".join(token for token in _TOKEN.findall(css) if not token.startswith("/*"))
+    return _unescape(css)
+
+
+def _unescape(css: str) -> str:
+    return _ESCAPE.sub(_unescaped, css) if "\\" in css else css
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -88,22 +159,27 @@ def within(above: Look, own: Mapping[str, str]) -> Look:
     return Look(colour, ground, size, above.why or hides(own))
 
 
+_OVERFLOWING = ("visible", "initial", "inherit", "unset")
+
+
 def hides(own: Mapping[str, str]) -> str:
     """The declaration that hides whatever is in the element, if there is one."""
     if own.get("display") == "none":
         return "display: none"
     if own.get("visibility") in ("hidden", "collapse"):
         return f"visibility: {own['visibility']}"
+    if own.get("content-visibility") == "hidden":
+        return "content-visibility: hidden"
     if own.get("mso-hide") == "all":
         return "mso-hide: all"
     if "opacity" in own and _number(own["opacity"], 1.0) <= 0.05:
         return "opacity: 0"
-    if own.get("overflow", "").startswith(("hidden", "clip")):
+    if any(own.get(key, "visible") not in _OVERFLOWING for key in ("overflow", "overflow-x", "overflow-y")):
         for key in ("max-height", "height", "max-width", "width"):
             if key in own and 0 <= _number(own[key], 99.0) <= 1:
                 return f"{key}: {own[key]}"
-    for key in ("text-indent", "left", "top", "right", "bottom", "margin-left", "margin-top", "margin"):
-        if key in own and any(_number(each, 0.0) <= FAR for each in own[key].split()):
+    for key in ("text-indent", "left", "top", "right", "bottom", "margin-left", "margin-top", "margin", "transform", "translate"):
+        if key in own and any(_number(each, 0.0) <= FAR or _number(each, 0.0) >= -FAR * 4 for each in re.split(r"[\s,()]+", own[key])):
             return f"{key}: {own[key]}"[:60]
     if own.get("color") and own["color"] == own.get("background-color", own.get("background")):
         return "the colour of what is behind it"
@@ -120,18 +196,64 @@ def hides(own: Mapping[str, str]) -> str:
     return ""
 
 
+def left_out(own: Mapping[str, str]) -> bool:
+    """Whether what it says may move, cover, cut or change text in a way that is not worked out here."""
+    return any(not _is_told(key, value) for key, value in own.items())
+
+
+def _is_told(key: str, value: str) -> bool:
+    if (
+        value in ("none", "normal", "auto", "static", "initial", "inherit", "unset")
+        or "url(" in value
+        or key in ("unicode-bidi", "mso-hide")
+    ):
+        return True  # the last two are told by themselves
+    if key in PROPERTIES:
+        return VALUE.fullmatch(re.sub(r"[\"']", "", value)) is not None
+    if key == "position":
+        return value == "relative"
+    if key in ("top", "right", "bottom", "left"):
+        return _number(value, 1.0) == 0
+    return key in HARMLESS or key.startswith(HARMLESS_WITH)
+
+
+HARMLESS = frozenset(
+    "-ms-text-size-adjust -webkit-text-size-adjust text-size-adjust -webkit-font-smoothing -moz-osx-font-smoothing text-rendering "  # noqa: SIM905
+    "-ms-interpolation-mode word-break word-wrap overflow-wrap hyphens -webkit-hyphens line-break tab-size box-sizing table-layout "
+    "box-shadow text-shadow cursor caption-side empty-cells object-fit overflow-x overflow-y color-scheme text-align-last text-justify "
+    "text-overflow orphans widows flex flex-wrap flex-grow flex-shrink flex-basis justify-content align-items align-self align-content "
+    "gap row-gap column-gap z-index user-select -webkit-user-select pointer-events aspect-ratio".split()
+)
+HARMLESS_WITH = (
+    *("mso-", "-mso-", "panose-", "tab-stops", "border-", "outline", "background-", "text-decoration-", "text-underline-", "font-variant-"),
+    *("list-style-", "page-break-", "break-", "transition", "padding-", "margin-", "font-stretch", "font-kerning", "-webkit-tap-"),
+)
+
+
 def hiding(sheet: str) -> Iterator[str]:
     """The rules of a style sheet that hide what they are about, as they are written, on one line."""
-    for count, rule in enumerate(_RULE.finditer(plain(sheet))):
-        if count == RULES:
-            return
-        own = declarations(rule["own"])
+    for about, said in _Sheet(sheet).blocks[:RULES]:
+        own = _counting(said)
         look = within(Look(), own)
         if look.why or look.size < TINY or ("color" in own and look.unseen):
-            yield " ".join(rule[0].split())[:200]
+            yield " ".join(f"{about} {{ {'; '.join(filter(None, said))} }}".split())[:200]
 
 
-_RULE = re.compile(r"(?P<about>[^{}]{0,500})\{(?P<own>[^{}]{0,4000})\}")
+def written(sheet: str) -> Iterator[str]:
+    """The words that a style sheet itself puts before or behind what it is about."""
+    for _, said in _Sheet(sheet).blocks[:RULES]:
+        for each in said:
+            key, _, value = each.partition(":")
+            if _unescape(key).strip().lower() == "content":
+                yield from (_unescape(word[1:-1]) for word in _STRING.findall(value))
+
+
+def is_long(sheet: str) -> bool:
+    """Whether it has more rules than are looked at."""
+    return sheet.count("{") > RULES
+
+
+_STRING = re.compile(r"""(?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
 _LOADED = re.compile(r"(@import\s{0,9}(?:url\()?|\burl\()\s{0,9}[\"']?\s{0,9}([^\s\"')]{1,2000})", re.IGNORECASE)
 
 
@@ -164,7 +286,7 @@ def _size(value: str, above: float) -> float:
 
 
 def _size_in(font: str) -> str:
-    return next((word for word in font.split(",")[0].split() if _MEASURE.match(word) and not word.isdecimal()), "")
+    return next((word for word in font.split(",")[0].split() if _MEASURE.match(word) and (not word.isdecimal() or int(word) == 0)), "")
 
 
 def _ground(above: Colour | None, own: Mapping[str, str]) -> Colour | None:

@@ -132,12 +132,43 @@ def test_html_that_is_none_is_drawn_with_the_rest(odd):
         ("ﬁne", "<p>fine</p>", ((), ())),
         ("", "<p>fine</p>", ((), ("fine",))),
         ("a b c d e", "<p>a x y d z</p>", (("b c", "e"), ("x y", "z"))),
+        ("pay €100", "<p>pay $100</p>", (("€",), ("$",))),
+        ("100 € or 1,000", "<p>€100 or 1.000</p>", (("1,000",), ("1.000",))),
+        ("-5 and x < 5", "<p>5 and x &gt; 5</p>", (("-5", "<"), ("> 5",))),
+        ("- done ✓\n> 5 of INV-12, 3–4.", "<ul><li>done ✗</ul><blockquote>5 of INV-12, 3-4</blockquote>", (("✓",), ("✗",))),
     ],
 )
 def test_words_are_compared_as_people_read_them(said, html, only):
     found = compare(said, markup.read(html))
     assert (found.only_text, found.only_html) == only
     assert found.words == sum(len(run.split()) for side in only for run in side) and found.more_words == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "html", "only"),
+    [
+        ("(pay.example/abc), https://www.x.example/.", "<a href=https://pay.example/abc>x</a><a href=https://x.example>y</a>", ()),
+        ("see https://pay.example/abc", "<a href=https://pay.example/a>x</a>", ("https://pay.example/a",)),
+        ("notevil.example", "<a href=//evil.example>x</a>", ("//evil.example",)),
+        ("ann@x.example.org", "<a href=mailto:ann@x.example>x</a>", ("mailto:ann@x.example",)),
+        ("call +49 (30) 12-3", "<a href=tel:+4930123>x</a><a href=sms:99>y</a>", ("sms:99",)),
+        ("x", "<a href='ht&#9;tps://evil.example'>x</a><a href='\\\\evil'>x</a>", ("https://evil.example", "\\\\evil")),
+        ("x", "<a href=#top>x</a><a href=cid:1>x</a>", ()),
+    ],
+)
+def test_a_link_of_the_html_is_in_the_text_only_if_the_text_goes_just_there(said, html, only):
+    assert compare(said, markup.read(html)).links_only_html == only
+
+
+def test_what_html_spells_or_wraps_is_inspected_as_what_it_is(cast):
+    html = (
+        "<p>Hello Marta, it is corrected.</p><p>&#8238;x&#xE0041;&nbsp;</p>"
+        "<a href='https://brightwate&#1075;.example'>a</a><a href=https://evil.example><b>northwind.example</b></a>"
+    )
+    found = {warning["code"]: warning["path"] for warning in propose_letter(cast, html=html).action.warnings}
+    for code in ("bidi_characters", "tag_characters", "mixed_script_domain", "link_goes_elsewhere"):
+        assert found.get(code) == "/arguments/html", (code, found)
+    assert "special_spaces" not in found
 
 
 # The files

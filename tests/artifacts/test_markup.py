@@ -55,6 +55,16 @@ def test_blocks_stand_on_lines_of_their_own_and_words_stay_whole() -> None:
         ("-webkit-text-fill-color:transparent", "see-through"),
         ("color:lavenderblush", "the colour of what is behind it"),
         ("background:hsl(330 100% 71%);color:hotpink", "the colour of what is behind it"),
+        ("display:none ! important;display:block", "display: none"),
+        ("display:none;display:no-such", "display: none"),
+        ("font-family:'/*';display:none", "display: none"),
+        ("display:none;x:'\\';display:block;", "display: none"),
+        ("display:none;x:(;display:block", "display: none"),
+        ("color:white;color:no-such", "white on white"),
+        ("font:0 serif", "font-size: 0px"),
+        ("height:0;overflow-y:auto", "height: 0"),
+        ("text-indent:9999px", "text-indent: 9999px"),
+        ("transform:translatex(-9999px)", "transform: translatex(-9999px)"),
     ],
 )
 def test_what_a_style_hides_is_told_with_the_reason(style: str, why: str) -> None:
@@ -74,6 +84,9 @@ def test_what_a_style_hides_is_told_with_the_reason(style: str, why: str) -> Non
         "overflow:hidden;height:20px",
         "text-indent:-20px",
         "color:transparent;color:#333",
+        "display:none;display:block !important",
+        "display:block!important;display:none",
+        "background:url(a;display:none)",
     ],
 )
 def test_what_can_be_read_is_not_called_hidden(style: str) -> None:
@@ -92,6 +105,10 @@ def test_what_can_be_read_is_not_called_hidden(style: str) -> None:
         ('<a title="x>y" style="display:none">a</a>b', "b"),
         ("<a title='x' title='y' STYLE=display:none>a</a>b", "b"),
         ("<style>a{}</style >b", "b"),
+        ("<div hidden><table><td></div>a</td></table></div>b", "b"),  # a cell keeps in what closes something beyond it
+        ("<span hidden><div></span>a</div></span>b", "b"),
+        ("<body hidden></body></html>a", ""),  # what comes behind the end stands before it
+        ("<ruby>b<rp>a</rp></ruby>", "b"),
         ("<!-- a -- > a --!>b", "b"),
         ("<!-->b", "b"),
         ("<?a a?>b<!doctype html>", "b"),
@@ -135,6 +152,55 @@ def test_a_rule_that_hides_is_told_as_it_is_written() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "sheet", [".a{display:none;x:'{'}", ".a{display:none;& b{color:red}}", ".a{x:'/*';display:none", ".a{display:none"]
+)
+def test_a_rule_that_hides_is_found_however_its_sheet_is_written(sheet: str) -> None:
+    assert [why for why, _ in unseen(f"<style>{sheet}</style>")] == ["a rule of a style sheet"]
+
+
+def test_more_rules_than_are_looked_at_are_not_passed_over_in_silence() -> None:
+    assert read("<style>" + "a{}" * (styles.RULES + 1) + "</style>").over == ["rules of a style sheet"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<style>p::before{content:'Pay ' \"\\6e ow\"}</style>",
+        "<input value='Pay now'>",
+        "<input placeholder='Pay now'>",
+        "<select><option label='Pay now'></select>",
+    ],
+)
+def test_words_that_are_seen_and_stand_in_no_text_are_read_all_the_same(source: str) -> None:
+    assert seen(source) == "Pay now"
+    assert seen("<input type=hidden value=x><style>p::before{content:'»'}</style>") == ""
+    assert unseen("<iframe srcdoc='<p>Pay'></iframe>") == [("frame", "<p>Pay")]
+
+
+@pytest.mark.parametrize(
+    ("style", "told"),
+    [
+        ("position:absolute", True),
+        ("margin:calc(1px - 99em)", True),
+        ("order:2", True),
+        ("flex-direction:row-reverse", True),
+        ("-webkit-text-security:disc", True),
+        ("color:oklch(1 0 0)", True),
+        ("some-day:1", True),
+        ("position:relative;top:0;mso-line-height-rule:exactly;border-left-color:red;font-family:'Segoe UI',serif", False),
+        ("-webkit-text-size-adjust:100%;transform:none;word-break:break-word;table-layout:fixed", False),
+    ],
+)
+def test_a_style_that_may_move_or_change_text_and_is_not_drawn_is_told(style: str, told: bool) -> None:
+    assert bool(read(f'<p style="{style}">x</p>').does) == told
+
+
+def test_a_link_is_told_as_browsers_go_to_it() -> None:
+    source = "<a href='\x01 ht&#9;tps://x.example/?a=1&copy=2&amp;b&lt;'>x</a><svg><a xlink:href=//y.example>y</a></svg>"
+    assert [link.to for link in read(source).links] == ["https://x.example/?a=1&copy=2&b<", "//y.example"]
+
+
 PIECES = st.sampled_from(
     [
         "<p>",
@@ -167,7 +233,17 @@ def test_any_text_can_be_read(source: str) -> None:
 
 UNITS = [
     *("<p>", "<b>", "<!--", '<a x="', "<a x='<a x=\"", "<i></b>", "<p><b>", "<table><td><i>", "</p>", "<a href=//x.example>"),
-    *("<style>a{", "a{color:white}", "<p style='a:b;'>"),
+    *(
+        "<style>a{",
+        "a{color:white}",
+        "<p style='a:b;'>",
+        "<style>a:'",
+        "<style>{(",
+        "<style>/*",
+        "<style>url(",
+        "<span><td>",
+        "<div><td></div>",
+    ),
 ]
 
 
