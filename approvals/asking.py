@@ -25,6 +25,7 @@ from runs.models import Event, Run
 from runs.vocabulary import QuestionAsked
 
 MIN_QUESTION, MAX_QUESTION = 3, 2000
+ERASED = "(The question was erased.)"
 TYPES = ("question.asked", "question.answered")
 
 
@@ -78,7 +79,13 @@ def open_questions(action: ProposedAction) -> list[Question]:
     """What the agent has not answered yet, oldest first, in full. Nothing once the action no longer waits."""
     waiting = [said for said in thread(action) if said.is_open] if action.state == "waiting" else []
     kept = Payload.objects.select_related("key").in_bulk([said.payload for said in waiting])
-    return [Question(said.id, said.seq, vault.open_bytes(kept[said.payload]).decode()) for said in waiting]
+    return [Question(said.id, said.seq, _text(kept[said.payload])) for said in waiting]
+
+
+def _text(kept: Payload) -> str:
+    """What was asked. One that was erased waits for its answer all the same."""
+    asked = vault.opened(kept)
+    return ERASED if asked is None else asked.decode()
 
 
 def thread(action: ProposedAction) -> tuple[Said, ...]:
@@ -105,7 +112,7 @@ def _folded(action_id: UUID, rows: Iterable[Sequence[Any]]) -> tuple[Said, ...]:
 
 def _again(waiting: Said, by: Actor, question: str) -> Asked:
     """The first of two that ask the same: a double click, a replayed form."""
-    text = vault.open_bytes(Payload.objects.select_related("key").get(pk=waiting.payload)).decode()
+    text = _text(Payload.objects.select_related("key").get(pk=waiting.payload))
     if waiting.by == by.id and text == question:
         return Asked(waiting.id, waiting.seq, again=True)
     raise QuestionOpen(f"#{waiting.seq} is not answered yet.", seq=waiting.seq)

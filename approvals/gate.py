@@ -342,4 +342,4 @@ def _needed(action: ProposedAction) -> int:
 def _reason(action: ProposedAction) -> str:
     """What the reviewer wrote, for the agent: in full, for it must act on it."""
     decision = Decision.objects.filter(action=action, verdict="rejected").select_related("reason__key").order_by("-decided_at").first()
-    return vault.open_bytes(decision.reason).decode() if decision and decision.reason else ""
+    return (vault.opened(decision.reason) or b"").decode() if decision and decision.reason else ""

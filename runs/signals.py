@@ -36,6 +36,7 @@ FROM_AGENTS = ("cancel", "pause")  # a key stops its own run; that it goes on, a
 FROM_PARENT = "parent-"  # how the key of a signal begins that a child has from its parent
 WITH_A_NOTE = ("revise", "context")  # what they ask for stands in the note
 MAX_NOTE = 4000
+ERASED = "(What was written here was erased.)"  # what a workflow reads of it
 MAX_UNREAD = 20  # notes that a run has not read yet
 Refusing = Literal["not_yet", "not_in_this_state", "invalid", "not_supported", "too_many", "never_read"]
 
@@ -148,7 +149,7 @@ def take(held: Held, kind: str) -> list[str]:
     for signal in taken:
         _apply(held, signal)
     opened = [vault.opened(signal.note) for signal in taken if signal.note]
-    return [note.decode() for note in opened if note is not None]  # what was erased meanwhile says nothing
+    return [ERASED if note is None else note.decode() for note in opened]  # that somebody asked for something stands all the same
 
 
 def _receive(held: Held, kind: str, key: str, by: Actor, note: str) -> Signal:
@@ -163,7 +164,7 @@ def _same(first: Signal, kind: str, note: str) -> Signal:
     if first.kind != kind:
         raise SignalReused(f"It was used for {first.kind}.", signal=str(first.pk))
     kept = vault.opened(first.note) if first.note else b""
-    if kept is not None and kept != note.encode():  # what was erased can't be compared
+    if kind in WITH_A_NOTE and kept is not None and kept != note.encode():  # what was erased can't be compared
         raise SignalReused(f"It was used for {first.kind} with another note.", signal=str(first.pk))
     return first
 

@@ -82,7 +82,7 @@ def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
     question, text = form.cleaned_data.get("question") or NOBODYS, form.cleaned_data.get("text", "")
     try:
         questions.answer(found, question, text, by=request.actor)
-    except (BadInput, questions.NotAsked) as refusal:
+    except (BadInput, RunEnded, questions.NotAsked) as refusal:
         messages.error(request, str(refusal.detail or refusal.title))
     else:
         messages.success(request, "Answered. The run goes on with it.")

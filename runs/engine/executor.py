@@ -6,6 +6,7 @@ from typing import Literal
 from uuid import UUID
 
 import orjson
+from django.db import DatabaseError
 
 from access.rules import Actor
 from artifacts import vault
@@ -38,6 +39,11 @@ def execute(run_id: UUID) -> str:
         except (StaleToken, RunEnded) as error:  # whoever took over, or cancelled, wrote the log
             logger.warning("overtaken: nothing more was written", extra={"run": str(run_id), "token": held.token, "why": error.kind})
             return "overtaken"
+        except DatabaseError:  # whoever comes next goes on from the last completed step
+            raise
+        except Exception as error:  # in telling how the walk ended: as below, and not again and again
+            logger.exception("walk not ended", extra={"run": str(run_id)})
+            return _park(held, _raised(Run.objects.get(pk=run_id), error))
         finally:
             lease.release(held)
             _call_again(run_id)

@@ -6,8 +6,10 @@ from datetime import timedelta
 import pytest
 
 from access.rules import Actor, person
-from approvals import decisions, freezes, policy
-from approvals.models import ProposedAction
+from approvals import asking, decisions, freezes, policy
+from approvals.models import Decision, ProposedAction
+from artifacts import vault
+from artifacts.models import Payload
 from config import clock
 from runs import reading, recovery, signals, updates
 from runs.engine import compensation, executor, sweep
@@ -292,3 +294,32 @@ def test_nothing_is_undone_while_an_outcome_is_not_known(cast, done):
     where = recovery.Parking(1, "error", "", "")
     assert "compensate" in recovery.possible(done, where, 2, 0)
     assert not {"compensate", "give_up"} & set(recovery.possible(done, where, 2, 1))
+
+
+# erased meanwhile --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wish_for_another_plan_stands_when_its_words_are_erased_before_they_are_read(cast, outside):
+    run = start(cast, "test-steered", {"thing": "tea"}, scope={})
+    walk(run)
+    vault.erase(send(cast, run, "revise", note="Say that Marta called.").note, by=cast.ada)
+    assert walk(run) == "waiting"
+    assert ProposedAction.objects.filter(run=run).count() == 2, "planned anew"
+
+
+def test_a_question_that_is_erased_before_its_answer_holds_no_run_up(cast, outside):
+    run = start(cast, "test-talk", {"thing": "tea"})
+    walk(run)
+    action = ProposedAction.objects.get(run=run, state="waiting")
+    asking.ask(action, by=person(cast.riley.pk), question="Who is Marta?", digest=action.digest)
+    vault.erase(Payload.objects.latest("created_at", "pk"), by=cast.ada)
+    assert walk(run) == "waiting" and asking.open_questions(action) == []
+    decisions.decide(action, reviewer=person(cast.riley.pk), verdict="rejected", digest=action.digest, reason="Not to Marta.")
+    vault.erase(Decision.objects.get(action=action).reason, by=cast.ada)
+    assert walk(run) == "succeeded"
+
+
+def test_a_walk_whose_end_cant_be_told_is_stuck_and_not_walked_for_ever(cast, outside, monkeypatch):
+    run = start(cast, "test-talk", {"thing": "tea"})
+    monkeypatch.setattr(executor, "_came_meanwhile", lambda *_: 1 / 0)
+    assert walk(run) == "parked" and recovery.parking(run).reason == "error"
