@@ -98,12 +98,15 @@ def pdf(content: bytes, job: dict[str, Any]) -> Answer:
 
 
 def _png(found: Any, job: dict[str, Any]) -> Answer:
-    """Drawn on white, as large as wanted at most: its size, and the bytes."""
-    from PIL import Image
+    """Drawn on white, upright, as large as wanted at most: its size, and the bytes."""
+    from PIL import Image, ImageOps
 
     if found.mode.startswith(("I", "F")):  # more than 256 greys
         found = found.convert("I").point(lambda value: value * (1 / 256)).convert("L")
     found.thumbnail((job["wide"], job["high"]))
+    with contextlib.suppress(Exception):  # it says in which way it is broken: then it stays as its pixels are
+        ImageOps.exif_transpose(found, in_place=True)
+        found.thumbnail((job["wide"], job["high"]))
     seen = found.convert("RGBA")
     drawn = Image.new("RGB", seen.size, "white")
     drawn.paste(seen, mask=seen.getchannel("A"))

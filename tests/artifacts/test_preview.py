@@ -49,6 +49,17 @@ def test_what_is_see_through_stands_on_white_and_what_is_large_is_made_small() -
     assert (found.wide, shown.getpixel((0, 0))) == (preview.WIDE, (255, 255, 255))
 
 
+@pytest.mark.parametrize("kind", ["jpeg", "png", "webp", "tiff"])
+def test_an_image_that_says_how_it_is_held_is_drawn_upright(kind: str) -> None:
+    turned, exif, made = Image.new("RGB", (60, 40), "red"), Image.Exif(), io.BytesIO()
+    turned.paste("blue", (0, 0, 30, 40))
+    exif[0x0112] = 6  # its top is at the right
+    turned.save(made, kind.upper(), exif=exif)
+    found, shown = drawn(made.getvalue(), kind)
+    assert (found.wide, found.high) == (40, 60)
+    assert shown.getpixel((20, 5))[2] > 200 and shown.getpixel((20, 55))[0] > 200
+
+
 def test_of_what_moves_the_first_picture_is_drawn_and_of_a_fax_the_page_asked_for() -> None:
     frames = [Image.new("RGB", (9, 9), colour) for colour in ("blue", "red")]
     moving, pages = io.BytesIO(), io.BytesIO()
