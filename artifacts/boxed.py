@@ -156,6 +156,7 @@ PROPERTIES = frozenset(
     "border-spacing width max-width min-width height max-height min-height display visibility opacity overflow float clear".split()
 )
 VALUE = re.compile(r"(?:[\w\s#%.,+\-/]|(?:rgb|rgba|hsl|hsla)\([\w\s%.,/+\-]{1,60}\)){1,200}")
+IMPORTANT = re.compile(r"!\s*important\b")
 MAX_STYLES = 2000
 BODY = re.compile(r"<(/?)body(?=[\s/>])", re.IGNORECASE)
 
@@ -191,14 +192,16 @@ def letter(content: bytes, job: dict[str, Any]) -> Answer:
 
 def _style(value: str) -> str:
     """The declarations that say how text looks, spelled so that nothing but a value can stand in them."""
-    said = []
+    said: list[str] = []
+    grave: list[str] = []  # last, and so what counts, as it does where it is received
     for each in value[:4000].split(";"):
         name, _, given = each.partition(":")
         name = name.strip().lower()
-        given = re.sub(r"[\"']", "", given).replace("!important", " ").strip().lower()
+        given, important = IMPORTANT.subn(" ", re.sub(r"[\"']", "", given).lower())
+        given = " ".join(given.split())
         if name in PROPERTIES and given and VALUE.fullmatch(given):
-            said.append(f"{name}:{' '.join(given.split())}")
-    return ";".join(said)
+            (grave if important else said).append(f"{name}:{given}")
+    return ";".join(said + grave)
 
 
 JOBS = {"image": image, "pdf": pdf, "letter": letter}

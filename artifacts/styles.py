@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from artifacts.boxed import PROPERTIES, VALUE
+from artifacts.boxed import IMPORTANT, PROPERTIES, VALUE
 
 Colour = tuple[int, int, int]
 BLACK: Colour = (0, 0, 0)
@@ -65,7 +65,7 @@ def _counting(said: Iterable[str]) -> dict[str, str]:
     grave: set[str] = set()
     for each in said:
         key, colon, value = _unescape(each).lower().partition(":")
-        key, (value, important) = key.strip(), _IMPORTANT.subn(" ", value)
+        key, (value, important) = key.strip(), IMPORTANT.subn(" ", value)
         value = " ".join(value.split())
         if not colon or (key in grave and not important) or (key in found and not _is_a_value(key, value)):
             continue
@@ -75,7 +75,6 @@ def _counting(said: Iterable[str]) -> dict[str, str]:
     return found
 
 
-_IMPORTANT = re.compile(r"!\s*important\b")
 _DISPLAYS = frozenset(
     "none block inline inline-block list-item table inline-table table-row table-cell table-caption table-row-group table-header-group "  # noqa: SIM905
     "table-footer-group flex inline-flex grid inline-grid contents flow-root initial inherit unset".split()

@@ -204,6 +204,11 @@ def test_a_class_of_a_message_is_not_taken_for_one_of_ours_nor_a_text_for_a_styl
     assert 'style="k00-0" class="s0"' in body(framed)
 
 
+def test_of_one_thing_said_twice_that_counts_which_counts_where_it_is_received() -> None:
+    assert boxed._style("display:block ! important;display:none") == "display:none;display:block"
+    assert boxed._style("COLOR:white!important;color:#000") == "color:#000;color:white"
+
+
 def test_how_it_looks_is_kept() -> None:
     framed = letter(
         '<body style="background:#eee"><table bgcolor="#112233" width=100%><tr><td align=center style="padding:4px 8px">x</td></tr></table>'
