@@ -182,7 +182,9 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
         may=isinstance(may, Yes),
         why_not="" if isinstance(may, Yes) else may.why,
         outcome=None if waits else _outcome(action, actor, votes, around, names, isinstance(may, Yes)),
-        bar=_bar(action, votes, around, typed or Typed()) if waits and isinstance(may, Yes) and not voted else None,
+        bar=_bar(action, votes, around, typed or Typed())
+        if waits and isinstance(may, Yes) and (not voted or _is_enough(action, votes))
+        else None,
         next=tuple(_next(action, votes, around)) if waits else (),
         undo=_undo(action),
         stages=tuple((stage, names.get(stage.by, "")) for stage in around.stages),
@@ -254,6 +256,11 @@ def _given(votes: Iterable[Vote]) -> int:
     return sum(vote.verdict == "approved" and vote.counts for vote in votes)
 
 
+def _is_enough(action: ProposedAction, votes: Iterable[Vote]) -> bool:
+    """Whether enough approve. If it waits all the same, somebody got back the right to decide, and the repeat of an approval lets it go."""
+    return _given(votes) >= max(action.policy.quorum, 1)
+
+
 def _earlier(action: ProposedAction) -> Iterable[Earlier]:
     rows = Decision.objects.filter(action__run=action.run_id, seq__lt=action.proposed_seq).exclude(action=action).order_by("-seq")
     for found in rows.values_list("reviewer__name", "verdict", "action__proposed_seq", "seq", "reason__rendition")[:4]:
@@ -299,7 +306,16 @@ def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may:
     if str(action.run.owner_id) != actor.id:
         yield f"{action.run.owner.name} owns the run, and so can’t."
     if action.state == "waiting":
+        yield from _too_few(action, people, votes)
         yield from standing.sentences(action, people, actor)
+
+
+def _too_few(action: ProposedAction, people: Sequence[User], votes: Sequence[Vote]) -> Iterable[str]:
+    """Who said it once can't say it again: of those who may decide there may be too few left."""
+    needs, voted = max(action.policy.quorum, 1), {vote.reviewer for vote in votes}
+    left = sum(str(user.pk) not in voted for user in people)
+    if len(people) >= needs and left < needs - _given(votes):
+        yield "Too few are left who could approve it, so it can’t be approved as it is. It can be edited, or proposed anew."
 
 
 # what happens next, what happened -------------------------------------------------------------------------------------------------
@@ -396,7 +412,9 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
     facts = sum_of((around.recipients, "recipient"), (len(action.attachments), "attachment"))
     verb = "send" if action.effect == "send" else "run"
     title = tool_title(action)
-    if not last:
+    if given >= needs and any(vote.me for vote in votes):
+        lead, what = "Enough approve by now.", f"It is {'sent' if verb == 'send' else 'run'} as soon as one of you says it once more."
+    elif not last:
         lead, what = f"Your approval is the {ordinal(given + 1)} of {needs}.", "Nothing runs before the last one."
     elif needs > 1:
         lead, what = f"Your approval is the {ordinal(given + 1)}.", f"It is {'sent' if verb == 'send' else 'run'} as soon as you approve."
@@ -415,7 +433,7 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
         facts=facts if last and needs == 1 else "",
         ask="Approve",
         ask_after=f"and {aim}?" if last else f"as the {ordinal(given + 1)} of {needs}?",
-        approve="Approve exactly this" if needs == 1 else f"Approve as {ordinal(given + 1)}",
+        approve="Approve exactly this" if needs == 1 else f"Approve as {ordinal(given + 1)}" if given < needs else "Approve",
         confirm=f"Approve and {verb}" if last else f"Approve as {ordinal(given + 1)}",
         locked=tuple(warn for warn in warns if warn.severity == "lock"),
         acks=tuple({warn.code: warn for warn in warns if warn.ack}.values()),

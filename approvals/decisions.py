@@ -86,7 +86,9 @@ def decide(
         action = locked(action.pk)
         first = Decision.objects.filter(action=action, reviewer_id=reviewer.user_id, round=action.round).first()
         if first is not None:
-            return _same(first, action, verdict, digest)
+            said = _same(first, action, verdict, digest)
+            _let_go(run, action, reviewer, first)
+            return said
         _hold_group(action)
         _check(action, reviewer, verdict, digest, reason, acks)
         if verdict == "approved":
@@ -240,6 +242,23 @@ def _same(first: Decision, action: ProposedAction, verdict: str, digest: str) ->
     if first.verdict == verdict and first.digest == digest:
         return Decided(first, action, again=True)
     raise AlreadyDecided(f"You {first.verdict} this already.", **stands(action))
+
+
+def _let_go(run: Held, action: ProposedAction, reviewer: Actor, first: Decision) -> None:
+    """Grant, at the repeat of an approval, what has enough by now and waits all the same.
+
+    That comes of somebody who lost the right to decide and got it back: their approval counts again, and nobody has acted on that yet.
+    """
+    if first.verdict != "approved" or action.state != "waiting":
+        return
+    _hold_group(action)
+    if isinstance(may_decide(action, reviewer), No) or approvals(action) < action.policy.quorum:
+        return
+    check_open(action, reviewer, first.digest)
+    _check_approvable(action, [warn["code"] for warn in action.warnings])  # ticked when it was said first
+    freezes.check(run.row, action.tool)
+    grants.give(run, action)
+    settle(run, action, "approved", seq=first.seq)
 
 
 def _hold_group(action: ProposedAction) -> None:

@@ -178,6 +178,34 @@ def test_who_may_decide_no_more_at_all_counts_no_more_either(cast, tess):
     assert proposed.again().state == "approved"
 
 
+def test_who_gets_back_the_right_to_decide_lets_nothing_go_by_that_and_leaves_nothing_stuck(cast, tess):
+    sent.clear()
+    asks(cast, None)
+    proposed = propose_mail(cast)
+    approve(proposed, cast.riley)
+    cast.riley.memberships.update(deactivated_at=clock.now())
+    approve(proposed, cast.sam)
+    cast.riley.memberships.update(deactivated_at=None)
+    assert proposed.again().state == "waiting"
+    assert "Enough approve by now. One who may decide says it once more" in page(cast.morgan, proposed.url())
+    assert "It is sent as soon as one of you says it once more." in page(cast.riley, proposed.url())
+    assert approve(proposed, cast.sam).again and proposed.again().state == "approved"
+    assert approve(proposed, cast.riley).again and proposed.walk() == "succeeded" and len(sent) == 1
+    assert Decision.objects.count() == 2
+
+
+def test_where_too_few_are_left_who_could_approve_the_page_says_so(cast, finance):
+    asks(cast, finance)
+    proposed = propose_mail(cast)
+    approve(proposed, cast.riley)
+    assert "Too few are left" not in page(cast.sam, proposed.url())
+    asks(cast, None)
+    put(cast, finance, cast.sam)
+    put(cast, finance, cast.riley, cast.sam)
+    assert "Too few are left who could approve it, so it can’t be approved as it is." in page(cast.sam, proposed.url())
+    assert approve(proposed, cast.riley).again and proposed.again().state == "waiting"
+
+
 def test_what_was_granted_before_stays_granted(cast, finance, tess):
     asks(cast, finance, quorum=1)
     proposed = propose_mail(cast)
