@@ -20,7 +20,7 @@ from runs import log, signals
 from runs.engine import agent, asking, children, effects, gates, models, points, proposals, reads
 from runs.engine.answering import Answers
 from runs.engine.gates import Answer, Approved, Attached
-from runs.engine.journal import result_of
+from runs.engine.journal import Journal, result_of
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.proposals import APPROVAL
@@ -38,9 +38,9 @@ MODEL_DEADLINE = 120.0  # seconds
 class Channel:
     """A run, as its workflow sees it."""
 
-    def __init__(self, run: Run, held: Claim, branch: str = "") -> None:
+    def __init__(self, run: Run, held: Claim, journal: Journal | None = None) -> None:
         self.id, self.ref = run.pk, run.ref
-        self._walk = Walk(run, held, branch)
+        self._walk = Walk(run, held, journal)
 
     # what it tells ----------------------------------------------------------------------------------------------------------------
 

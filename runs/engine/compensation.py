@@ -10,7 +10,7 @@ from runs import log, signals
 from runs.engine import effects, gates, ledger
 from runs.engine.channel import Channel
 from runs.engine.gates import Approved
-from runs.engine.journal import result_of
+from runs.engine.journal import Journal, result_of
 from runs.engine.lease import Claim
 from runs.engine.ledger import Effect
 from runs.engine.outcomes import Parked
@@ -28,9 +28,11 @@ def undoable(run: Run | Held) -> list[Effect]:
 
 def undo(run: Run, held: Claim) -> None:
     """Undo all that can be. Waits and Parked as in a workflow: an undo may need a person, a retry or an operator."""
-    since = _begun(run)
-    for effect in undoable(run):
-        _undo(run, held, effect, since)
+    since, journal, left = _begun(run), Journal(run.pk, held.token), undoable(run)
+    for number, effect in enumerate(left):
+        _undo(run, held, journal.on(effect.branch), effect, since)
+        with effects.hold(held) as locked:
+            _checkpoint(locked, effect, len(left) - number - 1)
 
 
 def finish(held: Claim) -> str:
@@ -49,8 +51,8 @@ def _begun(run: Run) -> int:
     return begun.values_list("seq", flat=True).first() or 0
 
 
-def _undo(run: Run, held: Claim, effect: Effect, since: int) -> None:
-    channel = Channel(run, held, branch=effect.branch)
+def _undo(run: Run, held: Claim, journal: Journal, effect: Effect, since: int) -> None:
+    channel = Channel(run, held, journal)
     try:
         tool, arguments = _how(run, effect)
         reason = f"Undoes {TOOLS[effect.tool].title.lower()}."
@@ -58,24 +60,19 @@ def _undo(run: Run, held: Claim, effect: Effect, since: int) -> None:
             answer = channel.propose(tool, reason=reason, **arguments)
             if isinstance(answer, Approved):
                 if channel.perform_once(answer)["happened"]:
-                    break
+                    return
             elif answer.seq > since:
                 raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
     except Parked as trouble:
         with effects.hold(held) as locked:
             locked.append(EffectUndoFailed(key=effect.key, reason="refused" if trouble.reason == "refused" else "error"), actor=log.ENGINE)
-            _checkpoint(locked, effect)
+            _checkpoint(locked, effect, len(undoable(locked)))
         raise Parked("undo_failed", step=trouble.step, detail=trouble.detail) from None
 
-    with effects.hold(held) as locked:
-        _checkpoint(locked, effect)
 
-
-def _checkpoint(run: Held, effect: Effect) -> None:
-    """What is undone and what is left of it, said anew with each: the run goes on from there if it gets stuck."""
-    can = [each for each in ledger.effects(run) if each.can_undo]
-    undone = sum(each.undone for each in can)
-    run.append(CheckpointSaved(after=f"{effect.branch}perform#1", done=undone, left=len(can) - undone), actor=log.ENGINE)
+def _checkpoint(run: Held, effect: Effect, left: int) -> None:
+    """How much is left to undo, said anew with each: the run goes on from there if it gets stuck."""
+    run.append(CheckpointSaved(after=f"{effect.branch}perform#1", left=left), actor=log.ENGINE)
 
 
 def _how(run: Run, effect: Effect) -> tuple[Tool, dict[str, Any]]:

@@ -5,6 +5,7 @@ A step's identity is branch path + name + occurrence, such as `read_ticket#1`.
 
 import hashlib
 from collections import Counter
+from copy import copy
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,12 @@ class Journal:
         rows = JournalEntry.objects.filter(run_id=run_id).select_related("result__key").order_by("position")
         self._entries = {entry.step: entry for entry in rows}
         self._occurrences: Counter[str] = Counter()
+
+    def on(self, branch: str) -> "Journal":
+        """The same journal, on another path: what is written by one is known to the other."""
+        other = copy(self)
+        other._branch, other._occurrences = branch, Counter()
+        return other
 
     def next_step(self, name: str) -> str:
         """The identity of the next step of this name on this path."""

@@ -71,13 +71,16 @@ def tell(
     caused_by: int | None = None,
 ) -> int:
     """Write into the log that it happened: something was done outside, or undone if the step stands in the branch of an undoing."""
-    undone = _undone_by(run, step or "")
-    if undone is not None:
-        return run.append(EffectUndone(key=undone.key), actor=log.ENGINE, caused_by=undone.seq)
+    branch = BRANCH.match(step or "")
+    seq = int(branch[1]) if branch else None
+    if undone := _undone_by(run, seq):
+        return run.append(EffectUndone(key=undone), actor=log.ENGINE, caused_by=seq)
     done = EffectDone(tool=tool, key=key, can_undo=can_undo, action=action, step=step)
     return run.append(done, actor=log.ENGINE, texts=texts, caused_by=caused_by)
 
 
-def _undone_by(run: Held, step: str) -> Effect | None:
-    branch = BRANCH.match(step)
-    return next((effect for effect in effects(run) if effect.seq == int(branch[1])), None) if branch else None
+def _undone_by(run: Held, seq: int | None) -> str | None:
+    """The key of the effect that the event `seq` tells of."""
+    told = Event.objects.filter(run_month=run.row.month, run_id=run.row.pk, seq=seq, type="effect.done") if seq else None
+    body = told.values_list("body", flat=True).first() if told is not None else None
+    return str(orjson.loads(body)["data"]["key"]) if body else None

@@ -15,12 +15,12 @@ from runs.vocabulary import BudgetExceeded, BudgetWarned, CheckpointSaved, RunWa
 
 
 class Walk:
-    """A run in a worker's hands. `branch`: where in the journal its steps stand; `plan`: the headings of the story."""
+    """A run in a worker's hands. `journal`: what it did so far, read if it is not given; `plan`: the headings of the story."""
 
-    def __init__(self, run: Run, held: Claim, branch: str = "") -> None:
+    def __init__(self, run: Run, held: Claim, journal: Journal | None = None) -> None:
         self.id, self.ref, self.month = run.pk, run.ref, run.month
         self.lease = held
-        self.journal = Journal(run.pk, held.token, branch)
+        self.journal = journal or Journal(run.pk, held.token)
         self.agent = Actor("agent", str(run.agent_id), run.agent.name)
         self.plan: list[str] = []
         self._row = run  # as it was read last: what is used of its budgets

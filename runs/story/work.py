@@ -311,8 +311,10 @@ def checkpoint(draft: Draft, line: Line) -> None:
     told = tuple((f"{word}: ", text) for word, text in (("Done", line.text("done")), ("Left", line.text("left"))) if text)
     done, left = line.count("done"), line.count("left")
     more = f"{done} done, {left} left" if told else ""
-    so_far = f"{done} undone, {left} to undo" if line.word("after").startswith("undo-") else f"{count(done, 'step')} done, {left} left"
-    title = ("Checkpoint",) if more or not (done or left) else (f"Checkpoint: {so_far}",)
+    if line.word("after").startswith("undo-"):
+        title = (f"Checkpoint: {left} left to undo",)
+    else:
+        title = ("Checkpoint",) if more or not (done or left) else (f"Checkpoint: {count(done, 'step')} done, {left} left",)
     # what has no words of its own says nothing that the steps around it do not
     draft.add(line, "checkpoint", title, minor=True, more=more, folded=told, quiet=not told)
 
