@@ -22,7 +22,7 @@ from runs.vocabulary import NotePosted, RunWaiting, StepFailed, StepRetrying, St
 logger = logging.getLogger(__name__)
 STOPPED = {  # why a step is not tried once more
     "final": "Trying again would not help.",
-    "attempts": "",  # as the reason says
+    "attempts": "It was tried as often as it may be.",
     "elapsed": "It was tried for as long as it may be.",
     "same_error": "It was the same error on the same input, so trying again would not help.",
 }
@@ -93,7 +93,7 @@ def _failed(walk: Walk, tool: Tool, entry: JournalEntry, error: ToolError, ms: i
             run.append(StepRetrying(step=step, attempt=entry.attempts + 1, wait_ms=wait), actor=log.ENGINE)
     if isinstance(verdict, Again):
         raise Waits(RunWaiting(on="retry"), wake_in=verdict.wait)
-    raise Parked("retries_exhausted", step=step, detail=f"{tool.title}: {error} {STOPPED[verdict.why]}".strip())
+    raise Parked("retries_exhausted", step=step, detail=f"{tool.title}: {str(error).rstrip('.')}. {STOPPED[verdict.why]}")
 
 
 def _verdict(walk: Walk, tool: Tool, entry: JournalEntry, error: ToolError) -> Again | Stop:

@@ -9,7 +9,7 @@ from runs.story.wire import Line, object_of
 
 PARKED = {
     "code_changed": "the workflow’s code changed, and this step would do something else now",
-    "retries_exhausted": "it was tried as often as it may be",
+    "retries_exhausted": "a step of it failed for good",
     "error": "the workflow failed",
     "refused": "an action it needs was refused",
     "out_of_scope": "it wanted to touch something outside its scope",

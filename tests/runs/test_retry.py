@@ -75,7 +75,7 @@ def test_what_time_may_cure_is_tried_as_often_as_it_may_be(run, outside):
     for _ in range(2):
         assert walk(run) == "waiting"
         again(run)
-    assert walk(run) == "parked" and outside.reads == 3 and why(run) == "Look: down"
+    assert walk(run) == "parked" and outside.reads == 3 and why(run) == "Look: down. It was tried as often as it may be."
 
 
 @pytest.mark.django_db(transaction=True)

@@ -249,7 +249,7 @@ def test_a_failure_that_was_not_overcome_stays_red() -> None:
     assert row.state == "failed" and not row.quiet
     log.add("run.parked", {"reason": "retries_exhausted", "step": "read_ticket#1"}, detail="504 from the desk")
     story = fold(log.lines)
-    assert said(story.now.what) == "Stuck: it was tried as often as it may be."
+    assert said(story.now.what) == "Stuck: a step of it failed for good."
     assert [section(story, "s1").state, story.plan and story.plan.steps[0].state] == ["parked", "parked"]
 
 
