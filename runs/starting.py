@@ -97,8 +97,6 @@ def start(
     budgets: Mapping[str, int] | None = None,
     note: str = "",
     key: str | None = None,
-    parent: Run | None = None,
-    parent_step: str = "",
 ) -> Run:
     """A new run, queued for a worker; or running at once if an agent outside works on it (`workflow` is None).
 
@@ -124,12 +122,47 @@ def start(
                     budgets=dict(budgets or DEFAULT_BUDGETS),
                     note=note,
                     key=key,
-                    parent=parent,
-                    parent_step=parent_step,
                 )
         except IntegrityError as error:
             if key is not None and (earlier := _earlier(agent, key, workflow, given)):
                 return earlier
+            if not _is_clash(error):
+                raise
+    raise NoReference
+
+
+def start_child(
+    parent: Run,
+    *,
+    step: str,
+    title: str,
+    workflow: str,
+    arguments: Mapping[str, Any],
+    scope: Mapping[str, Any],
+    budgets: Mapping[str, int],
+) -> Run:
+    """A run that does a part of another's work, started as that was. In the caller's transaction, under the parent's lock."""
+    known = workflows.named(workflow)
+    agent = Agent.objects.select_related("owner").get(pk=parent.agent_id)
+    for length in LENGTHS:
+        try:
+            with transaction.atomic():
+                return _create(
+                    ref=reference(length),
+                    agent=agent,
+                    owner=parent.owner,
+                    by=Actor(parent.starter_kind, parent.starter_id),
+                    title=title,
+                    agent_version=str(known.version),
+                    known=known,
+                    given=orjson.dumps(dict(arguments), option=orjson.OPT_SORT_KEYS),
+                    scope=dict(scope),
+                    budgets=dict(budgets),
+                    note="",
+                    parent=parent,
+                    parent_step=step,
+                )
+        except IntegrityError as error:
             if not _is_clash(error):
                 raise
     raise NoReference
@@ -148,9 +181,9 @@ def _create(
     scope: dict[str, Any],
     budgets: dict[str, int],
     note: str,
-    key: str | None,
-    parent: Run | None,
-    parent_step: str,
+    key: str | None = None,
+    parent: Run | None = None,
+    parent_step: str = "",
 ) -> Run:
     workspace_id = agent.workspace_id
     titled = vault.keep(workspace_id, title, label="internal")

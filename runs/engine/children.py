@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Payload
 from runs import log
@@ -23,39 +22,38 @@ def child(walk: Walk, workflow: str, title: str, arguments: Mapping[str, Any], s
     entry = walk.journal.find(step)
     if entry is not None and entry.state == "done":
         return read_back(entry)
-    parent = Run.objects.select_related("agent", "owner").get(pk=walk.id)
-    made = Run.objects.filter(parent=parent, parent_step=step).first()
-    if made is None:
-        walk.check_budget()
-        made = _start(walk, parent, step, workflow, title, arguments, scope)
     if entry is None:
-        entry = _tell_started(walk, step, made, [workflow, dict(arguments)])
+        walk.check_budget()
+        entry, made = _begin(walk, step, workflow, title, arguments, scope)
+    else:
+        made = Run.objects.get(parent_id=walk.id, parent_step=step)
     if made.ended_at is None:
         raise Waits(RunWaiting(on="child", run=made.pk), wake_in=LOOK_AGAIN)
     return _ended(walk, entry, made)
 
 
-def _start(
-    walk: Walk, parent: Run, step: str, workflow: str, title: str, arguments: Mapping[str, Any], scope: Mapping[str, Any] | None
-) -> Run:
+def _begin(
+    walk: Walk, step: str, workflow: str, title: str, arguments: Mapping[str, Any], scope: Mapping[str, Any] | None
+) -> tuple[JournalEntry, Run]:
+    """The child, its journal entry and its events, in one transaction under this worker's token: a run that is overtaken starts none."""
     from runs import starting  # which knows the workflows, whose channel this is a part of
 
-    wider = _wider(parent, scope)
-    if wider:
-        raise Parked("out_of_scope", step=step, detail=f"Its child run would touch {wider}, outside this run's scope.")
-    return starting.start(
-        agent=parent.agent,
-        owner=parent.owner,
-        by=Actor(parent.starter_kind, parent.starter_id),
-        title=title,
-        workflow=workflow,
-        arguments=arguments,
-        scope=parent.scope if scope is None else scope,
-        budgets=_left(parent, walk.journal.steps()),
-        key=f"child:{parent.pk}:{step}",
-        parent=parent,
-        parent_step=step,
-    )
+    with walk.hold() as run:
+        if wider := _wider(run.row, scope):
+            raise Parked("out_of_scope", step=step, detail=f"Its child run would touch {wider}, outside this run's scope.")
+        entry = walk.journal.begin(step, kind="child", given=[workflow, dict(arguments)])
+        made = starting.start_child(
+            run.row,
+            step=step,
+            title=title,
+            workflow=workflow,
+            arguments=arguments,
+            scope=run.row.scope if scope is None else scope,
+            budgets=_left(run.row, walk.journal.steps()),
+        )
+        run.append(StepStarted(step=step, kind="child"), actor=walk.agent)
+        run.append(ChildStarted(run=made.pk, ref=made.ref, step=step), actor=walk.agent)
+    return entry, made
 
 
 def _wider(parent: Run, scope: Mapping[str, Any] | None) -> str:
@@ -67,14 +65,6 @@ def _left(parent: Run, steps: int) -> dict[str, int]:
     """What is left of the parent's budgets: its children share them."""
     so_far = budget.used(parent, steps)
     return {name: max(parent.budgets[name] - so_far[name], 1) for name in budget.NAMES if parent.budgets.get(name)}
-
-
-def _tell_started(walk: Walk, step: str, made: Run, given: Any) -> JournalEntry:
-    with walk.hold() as run:
-        entry = walk.journal.begin(step, kind="child", given=given)
-        run.append(StepStarted(step=step, kind="child"), actor=walk.agent)
-        run.append(ChildStarted(run=made.pk, ref=made.ref, step=step), actor=walk.agent)
-    return entry
 
 
 def _ended(walk: Walk, entry: JournalEntry, made: Run) -> Any:

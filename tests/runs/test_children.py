@@ -9,8 +9,9 @@ from approvals import gate, policy
 from approvals.models import ProposedAction
 from config import clock
 from runs import signals
-from runs.engine import executor, sweep
+from runs.engine import executor, lease, sweep
 from runs.engine.tools import TOOLS
+from runs.engine.walk import Walk
 from runs.models import Run
 from runs.verification import Whole, verify
 from tests.runs import workflows
@@ -77,18 +78,30 @@ def test_a_parent_whose_child_goes_on_is_not_woken(cast, run, outside):
     assert (run.state, run.seq) == ("waiting", head) and run.wake_at > clock.now()
 
 
-def test_a_killed_worker_starts_no_second_child(cast, run, outside, monkeypatch):
+def test_a_worker_that_dies_while_it_starts_a_child_leaves_none_behind(cast, run, outside, monkeypatch):
     class Killed(BaseException):
         pass
 
-    def die(*_):
+    def die(**_):
         raise Killed
 
-    monkeypatch.setattr("runs.engine.children._tell_started", die)
+    monkeypatch.setattr("runs.engine.children.ChildStarted", die)
     with pytest.raises(Killed):
         executor.execute(run.pk)
+    assert not Run.objects.filter(parent=run).exists()
     monkeypatch.undo()
     assert walk(run) == "waiting" and Run.objects.filter(parent=run).count() == 1
+
+
+def test_a_worker_that_was_overtaken_starts_no_child(cast, run, outside, monkeypatch):
+    real = Walk.check_budget
+
+    def overtaken(walk):
+        real(walk)
+        lease.fence_out(walk.id)
+
+    monkeypatch.setattr(Walk, "check_budget", overtaken)
+    assert executor.execute(run.pk) == "overtaken" and not Run.objects.filter(parent=run).exists()
 
 
 def test_a_child_may_touch_no_more_than_its_parent(cast, run, outside):
