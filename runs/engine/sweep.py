@@ -39,8 +39,10 @@ def sweep() -> int:
 
 
 def _orphans() -> list[Run]:
-    """Runs that have ended and whose children were not told."""
-    open_children = Run.objects.filter(parent__isnull=False, ended_at=None, parent__ended_at__isnull=False).select_related("parent")
+    """Runs that have ended, or are being cancelled or undone, and whose children were not told."""
+    over = Q(parent__ended_at__isnull=False) | Q(parent__state__in=(State.CANCELLING, State.COMPENSATING))
+    told = Q(state__in=(State.CANCELLING, State.COMPENSATING)) | Q(state=State.PARKED)  # told, and on their way or somebody's to look after
+    open_children = Run.objects.filter(over, parent__isnull=False, ended_at=None).exclude(told).select_related("parent")
     return list({child.parent_id: child.parent for child in open_children[:BATCH]}.values())
 
 

@@ -270,6 +270,14 @@ def test_giving_a_run_up_cancels_its_child(cast, family, monkeypatch, lost):
     assert (run.state, child.state) == ("failed", "cancelled") and isinstance(verify(child), Whole)
 
 
+def test_a_child_that_was_not_told_of_its_parents_cancel_is_found_while_that_undoes(cast, family):
+    run, child = family
+    Run.objects.filter(pk=run.pk).update(state="compensating", waiting={})
+    sweep.sweep()
+    child.refresh_from_db()
+    assert child.state == "cancelled"
+
+
 # who, and how often ------------------------------------------------------------------------------------------------------------------
 
 
