@@ -125,6 +125,13 @@ def unknown(run: Held, redemption: Redemption, *, reason: Literal["worker_lost",
     return run.append(data, actor=log.ENGINE)
 
 
+def ask_what_became(run: Held, action_id: UUID) -> int:
+    """Nobody here can look it up: its tool is not loaded, or what was approved can't be read any more."""
+    grant = Grant.objects.select_related("action").get(action_id=action_id, action__run_id=run.row.pk)
+    taken = Redemption(action_id, grant.pk, grant.digest, grant.action.tool, {}, (), grant.redeemed_at or clock.now(), fresh=False)
+    return unknown(run, taken, reason="worker_lost")
+
+
 def resolve(action: ProposedAction, *, by: Actor, outcome: Saying, note: str = "", reference: str = "") -> Resolved:
     """A person says what became of an action with an unknown outcome, or has it looked up again. Who took part in it may not.
 

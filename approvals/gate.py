@@ -142,6 +142,10 @@ class ApprovalGate:
     def unknown(self, held: Held, redemption: Redemption, *, reason: Any) -> int:
         return execution.unknown(held, redemption, reason=reason)
 
+    def ask_what_became(self, held: Held, action_id: UUID) -> int:
+        """Have a person say what became of an action that was redeemed and can't be looked up."""
+        return execution.ask_what_became(held, action_id)
+
     def in_flight(self, run_id: UUID) -> list[UUID]:
         return execution.in_flight(run_id)
 

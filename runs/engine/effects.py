@@ -120,8 +120,10 @@ def settle_in_flight(lease: Claim, journal: Journal, agent: Actor) -> None:
         with hold(lease, settling=True) as run:
             entry = journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
             taken = gates.current().redeem(run, action_id, token=lease.token, worker=lease.worker)
+            if isinstance(taken, NotGranted):  # nothing of it can be looked up here, so that only a person can tell
+                gates.current().ask_what_became(run, action_id)
         if isinstance(taken, NotGranted):
-            raise Parked("refused", step=step, detail=f"What was under way when the run was cancelled can't be settled: {taken.why}.")
+            raise Waits(RunWaiting(on="outcome", action=action_id))
         if isinstance(taken, Redemption):
             _recover(Performance(lease, journal, agent, entry, None, taken, 0), may_send=False)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from access.rules import Actor, person
-from approvals import asking, decisions, freezes, policy
+from approvals import asking, decisions, execution, freezes, policy
 from approvals.models import Decision, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
@@ -119,6 +119,22 @@ def test_a_cancelled_run_that_got_stuck_is_never_let_go_forward(cast, outside, m
     assert run.state == "cancelling"  # what is in flight is found out, and then it ends
     walk(run)
     assert run.state == "cancelling" and run.wake_at is not None and outside.done == []
+
+
+def test_what_cant_be_looked_up_any_more_is_for_a_person_to_say_and_the_cancel_ends(cast, outside, monkeypatch):
+    run = start(cast, "test-talk", {"thing": "tea"})
+    walk(run)
+    approve(cast, run)
+    during(monkeypatch, "note_it", dies)
+    with pytest.raises(Killed):
+        executor.execute(run.pk)
+    cancel(cast, run)
+    monkeypatch.delitem(TOOLS, "note_it")
+    assert walk(run) == "cancelling" and run.waiting["on"] == "outcome"
+    action = ProposedAction.objects.get(run=run, tool="note_it")
+    execution.resolve(action, by=person(cast.otto.pk), outcome="did_not_happen", note="It is not in the system.")
+    run.refresh_from_db()
+    assert run.state == "cancelled" and ending(run)["done"] == 0
 
 
 def test_an_undoing_that_raises_is_stuck_as_such_and_tried_again_as_such(cast, done, outside, monkeypatch):
