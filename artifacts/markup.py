@@ -69,30 +69,43 @@ def read(source: str) -> Reading:
 VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())  # noqa: SIM905
 _FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())  # noqa: SIM905
 _BLOCKS = frozenset(
-    "address article aside blockquote br caption center dd div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header hr li main nav ol p "  # noqa: SIM905
-    "pre section table tbody td tfoot th thead tr ul".split()
+    "address article aside blockquote br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 "  # noqa: SIM905
+    "h4 h5 h6 header hr li listing main menu nav ol p pre section summary table tbody td tfoot th thead tr ul".split()
 )
-_BOUNDS = frozenset("table td th caption ul ol dl button".split())  # noqa: SIM905  what is open beyond them stays open
 _CELLS = frozenset("table td th caption template marquee object applet".split())  # noqa: SIM905
-_SPECIAL = _BLOCKS | _CELLS | {"body", "button", "form", "fieldset", "details", "summary", "center", "select"}
+_SPECIAL = _BLOCKS | _CELLS | {"body", "button", "select"}
+_ROWS = frozenset("table tbody thead tfoot tr colgroup".split())  # noqa: SIM905  what stands between their cells stands before the table
+_OF_TABLES = frozenset("tbody thead tfoot tr td th caption colgroup".split())  # noqa: SIM905
 _LASTING = ("body", "html")  # closed, they go on
 # a closing tag → what is open between it and its element keeps it from closing anything; of what is not here, all that is _SPECIAL
+_TABLE = frozenset({"table", "template"})
 _HOLDS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(_SPECIAL | _FORMATTING, _CELLS),
     **dict.fromkeys(("li", "p"), _CELLS | {"ul", "ol", "button"}),
-    **dict.fromkeys(("table", "tbody", "thead", "tfoot", "tr", "td", "th", "caption"), frozenset({"table", "template"})),
+    **dict.fromkeys(_OF_TABLES | {"table"}, _TABLE),
     "template": frozenset(),
 }
-# a tag → what it ends if nobody did
-_ENDS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(_BLOCKS - {"br", "li", "dd", "dt", "td", "th", "tr", "tbody", "thead", "tfoot", "caption"}, frozenset({"p"})),
-    "li": frozenset({"li", "p"}),
-    **dict.fromkeys(("dd", "dt"), frozenset({"dd", "dt", "p"})),
-    **dict.fromkeys(("td", "th"), frozenset({"td", "th"})),
-    "tr": frozenset({"td", "th", "tr"}),
-    "option": frozenset({"option"}),
+
+
+def _ended(names: str, holds: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    return frozenset(names.split()), holds - set(names.split())
+
+
+_P = _ended("p", _CELLS | {"button"})
+_IN_LISTS = _SPECIAL - {"address", "div", "p"}
+_GROUPS = _ended("tbody thead tfoot caption colgroup", _TABLE)
+# a tag → what it ends if nobody did, and what is open between keeps it from that
+_ENDS: Mapping[str, tuple[tuple[frozenset[str], frozenset[str]], ...]] = {
+    **dict.fromkeys(_BLOCKS - _OF_TABLES - {"br"}, (_P,)),
+    "li": (_ended("li", _IN_LISTS), _P),
+    **dict.fromkeys(("dd", "dt"), (_ended("dd dt", _IN_LISTS), _P)),
+    **dict.fromkeys(("td", "th"), (_ended("td th caption colgroup", _TABLE),)),
+    "tr": (_ended("tr caption colgroup", _TABLE),),
+    **dict.fromkeys(("tbody", "thead", "tfoot", "caption", "colgroup"), (_GROUPS, _ended("tr", _TABLE))),
+    "option": (_ended("option", frozenset({"select"})),),
+    "button": (_ended("button", _CELLS),),
 }
-_NEAR = 64  # how far up is looked for what ends by itself
+_NEAR = 16  # elements that go on where the formatting that they stand in ends
 _AGAIN = 8  # formatting that goes on behind the element it was opened in
 _UNSHOWN = {"script": "script", "style": "style sheet", "title": "title", "template": "template", "datalist": "list of suggestions"}
 _UNSHOWN |= {"rp": "brackets for old programs"}
@@ -109,6 +122,7 @@ _DOES = {
     "input": "form",
     "button": "form",
     "select": "form",
+    "option": "form",
     "textarea": "form",
     "iframe": "frame",
     "frame": "frame",
@@ -116,6 +130,7 @@ _DOES = {
     "object": "object",
     "embed": "object",
     "applet": "object",
+    "details": "text that folds",
     "svg": "drawing",
     "math": "drawing",
     "audio": "sound or film",
@@ -189,8 +204,9 @@ class _Reader:
             self._unseen(why, text)
         else:
             self.text.append(text)
-            if self.stack and self.stack[-1].link is not None:
-                self.stack[-1].link.append(text)
+            around = self._around()
+            if around and around.link is not None:
+                around.link.append(text)
 
     def _shown(self, words: str) -> None:
         """Words that stand in no text, and people see all the same: on a line of their own."""
@@ -199,7 +215,14 @@ class _Reader:
 
     def _why(self) -> str:
         """Why nobody sees what stands here; nothing if they do."""
-        return self.stack[-1].look.unseen if self.stack else ""
+        around = self._around()
+        return around.look.unseen if around else ""
+
+    def _around(self, name: str = "") -> _Open | None:
+        """The element in which a text, or an element of this name, comes to stand: what is no part of a table stands before it."""
+        inside = bool(self.stack) and self.stack[-1].name in _ROWS and name not in _OF_TABLES
+        at = self._at("table") - 1 if inside else len(self.stack) - 1
+        return self.stack[at] if at >= 0 else None
 
     def _unseen(self, why: str, text: str) -> None:
         said = " ".join(text.split())
@@ -255,12 +278,28 @@ class _Reader:
             self._unseen("frame", tag.attributes["srcdoc"])
         if tag.name in VOID:
             return
+        if tag.name in _OF_TABLES and not self.places.get("table"):
+            return  # browsers take it for nothing, and how it looks with it
+        if tag.name in _OF_TABLES:
+            self._leave_what_is_in_no_cell()
         own = styles.of(tag.name, tag.attributes)
+        if tag.name == "body" and own and (self.places.get("body") or any(map(str.strip, self.text))):
+            self.found.does.append("a look for what stands before it")
         self._push(tag.name, own, self._link(tag))
 
+    def _leave_what_is_in_no_cell(self) -> None:
+        row = max(map(self._at, _ROWS))
+        if len(self.stack) - 1 > row > max(map(self._at, ("td", "th", "caption"))):
+            self._pop(len(self.stack) - 1 - row, again=False)
+
     def _push(self, name: str, own: Mapping[str, str], link: list[str] | None) -> None:
-        above = self.stack[-1] if self.stack else None
-        look = styles.within(above.look if above else Look(), own)
+        above = self._around(name)
+        around = above.look if above else Look()
+        if name == "caption":  # it stands outside the box of its table
+            around = around._replace(ground=self.stack[self._at("table") - 1].look.ground if self._at("table") > 0 else Look().ground)
+        elif own and self.stack and self.stack[-1].name in _ROWS and name not in _OF_TABLES:
+            self.found.does.append("a look in a table outside its cells")
+        look = styles.within(around, own)
         if name in _UNSHOWN:
             look = look._replace(why=look.why or _UNSHOWN[name])
         self.stack.append(_Open(name, own, look, link if link is not None else above.link if above else None))
@@ -275,37 +314,37 @@ class _Reader:
         return shown
 
     def _end_what_ends_by_itself(self, name: str) -> None:
-        ends = _ENDS.get(name)
-        if not ends or not any(self.places.get(each) for each in ends):
-            return
-        bounds = _BOUNDS - ends
-        for back in range(1, min(len(self.stack), _NEAR) + 1):
-            there = self.stack[-back].name
-            if there in ends:
-                self._pop(back)
-                return
-            if there in bounds:
-                return
+        if name in ("a", "nobr"):
+            self._close(name)
+        for ends, holds in _ENDS.get(name, ()):
+            at = max(map(self._at, ends))
+            if at >= 0 and all(self._at(each) < at for each in holds):
+                self._pop(len(self.stack) - at)
 
     def _close(self, name: str) -> None:
         if name in _BLOCKS:
             self.text.append("\n")
         at = self._at(name)
-        if at >= 0 and name not in _LASTING and all(self._at(each) <= at for each in _HOLDS.get(name, _SPECIAL)):
-            self._pop(len(self.stack) - at)
+        if at < 0 or name in _LASTING or any(self._at(each) > at for each in _HOLDS.get(name, _SPECIAL)):
+            return
+        inside = self.stack[at + 1 : at + 1 + _NEAR] if name in _FORMATTING else []
+        stay = any(each.name in _SPECIAL for each in inside)  # a block does not end with the formatting that it stands in
+        self._pop(len(self.stack) - at, again=not stay)
+        for each in inside if stay else ():
+            self._push(each.name, each.own, None if name == "a" else each.link)
 
     def _at(self, name: str) -> int:
         """Where in the stack the innermost of this name is; -1 if none is open."""
         there = self.places.get(name)
         return there[-1] if there else -1
 
-    def _pop(self, back: int) -> None:
+    def _pop(self, back: int, *, again: bool = True) -> None:
         """Close the element that is so far up. Formatting that was opened in it and not closed goes on behind it, as in a browser."""
         closed = self.stack[-back:]
         del self.stack[-back:]
         for each in closed:
             self.places[each.name].pop()
-        for each in [each for each in closed[1:] if each.name in _FORMATTING][:_AGAIN]:
+        for each in [each for each in closed[1:] if again and each.name in _FORMATTING][:_AGAIN]:
             self._push(each.name, each.own, each.link)
 
     # what it does and loads

@@ -109,6 +109,17 @@ def test_what_can_be_read_is_not_called_hidden(style: str) -> None:
         ("<span hidden><div></span>a</div></span>b", "b"),
         ("<body hidden></body></html>a", ""),  # what comes behind the end stands before it
         ("<ruby>b<rp>a</rp></ruby>", "b"),
+        ("<em><div hidden>a</em>a</div>b", "b"),  # nor does a block end with the formatting around it
+        ("<p hidden><form style=visibility:hidden>a<hr>a</form>b", "b"),
+        ("<dd hidden><object>a<dd>a</object></dd>b", "b"),
+        ("<li hidden><p>a<li>b", "b"),
+        ("<i hidden><table><tr>a<b>a</b></table></i>b", "b"),
+        ('<i style="color:#fff">a<table style="color:#000">a<tr><td>b', "b"),  # what is in no cell stands before its table
+        ("<table hidden><li>b<td>a", "b"),
+        ("<a href=x hidden>a<a href=y>b", "b"),
+        ('b<table bgcolor="#000"><caption style="color:#fff">a', "b"),  # a caption has not the colour of its table behind it
+        ('<td style="display:none">b', "b"),  # without a table it is nothing
+        ('<th style="background:black"><i style="color:white">a</i>b', "b"),
         ("<!-- a -- > a --!>b", "b"),
         ("<!-->b", "b"),
         ("<?a a?>b<!doctype html>", "b"),
@@ -144,6 +155,17 @@ def test_what_html_does_is_told_once_each() -> None:
         "<script>a</script><form><input><svg onload=x><meta http-equiv=Refresh content=1><a href='&#106;avascript:x'>y</a><base href=x>"
     )
     assert read(source).does == ["script", "form", "drawing", "event handler", "going elsewhere by itself", "another base for links"]
+
+
+def test_a_body_that_comes_late_and_what_folds_are_told() -> None:
+    assert read("<html><body style=color:red>a</body>").does == []
+    assert read("a<body hidden>").does == ["a look for what stands before it"]
+    assert read("<body><body hidden><details>a").does == ["a look for what stands before it", "text that folds"]
+
+
+def test_a_look_that_stands_in_a_table_and_in_no_cell_is_told() -> None:
+    assert read("<table><tr><td><i style=color:red>a").does == []
+    assert read("<table><i style=color:red>a<tr>").does == ["a look in a table outside its cells"]
 
 
 def test_a_rule_that_hides_is_told_as_it_is_written() -> None:
