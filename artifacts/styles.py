@@ -67,9 +67,14 @@ def _counting(said: Iterable[str]) -> dict[str, str]:
         key, colon, value = _unescape(each).lower().partition(":")
         key, (value, important) = key.strip(), IMPORTANT.subn(" ", value)
         value = " ".join(value.split())
-        if not colon or (key in grave and not important) or (key in found and not _is_a_value(key, value)):
+        if not colon or (key in grave and not important):
+            continue
+        if not _is_a_value(key, value):
+            found.setdefault(key, value)
             continue
         found[key] = value
+        if key == "font" and (size := _size_in(value)) and (important or "font-size" not in grave):
+            key, found["font-size"] = "font-size", size.partition("/")[0]
         if important:
             grave.add(key)
     return found
@@ -89,7 +94,7 @@ def _is_a_value(key: str, value: str) -> bool:
     if key == "visibility":
         return value in _VISIBLE
     if key in ("opacity", "font-size"):
-        return _MEASURE.match(value) is not None or value.isalpha() or "-" in value and value.replace("-", "").isalpha()
+        return _MEASURE.fullmatch(value) is not None or value.isalpha() or "-" in value and value.replace("-", "").isalpha()
     return colour_of(value, BLACK) is not None if key in ("color", "background-color") else True
 
 
@@ -113,7 +118,7 @@ class _Sheet:
             piece = match[0]
             if piece.startswith("/*"):
                 continue
-            if piece not in ("{", "}", ";") or (piece == ";" and depth):
+            if piece not in ("{", "}", ";") or (piece == ";" and depth) or (piece == "}" and len(open_) == 1):
                 depth = max(depth + piece.count("(") - piece.count(")"), 0) if piece[0] not in "\"'\\" else depth
                 parts.append(piece)
                 continue
@@ -123,7 +128,7 @@ class _Sheet:
                 open_.append(self.blocks[-1])
                 continue
             open_[-1][1].append(here)
-            if piece == "}" and len(open_) > 1:
+            if piece == "}":
                 open_.pop()
         open_[-1][1].append("".join(parts).strip())
 
@@ -208,7 +213,7 @@ def _is_told(key: str, value: str) -> bool:
     ):
         return True  # the last two are told by themselves
     if key in PROPERTIES:
-        return VALUE.fullmatch(re.sub(r"[\"']", "", value)) is not None
+        return VALUE.fullmatch(re.sub(r"[\"']", "", value)) is not None and _is_a_value(key, value)
     if key == "position":
         return value == "relative"
     if key in ("top", "right", "bottom", "left"):
@@ -265,7 +270,7 @@ def loaded(css: str) -> Iterator[tuple[str, str]]:
 # Sizes and colours
 
 _PIXELS = {"px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "": 1.0}
-_MEASURE = re.compile(r"([+-]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))(px|pt|pc|in|cm|mm|r?em|ex|ch|vw|vh|%|)(?![\w.])")
+_MEASURE = re.compile(r"([+-]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(?:e[+-]?\d{1,3})?)(px|pt|pc|in|cm|mm|r?em|ex|ch|vw|vh|%|)(?![\w.])")
 
 
 def _number(value: str, otherwise: float) -> float:

@@ -62,6 +62,10 @@ def test_blocks_stand_on_lines_of_their_own_and_words_stay_whole() -> None:
         ("display:none;x:(;display:block", "display: none"),
         ("color:white;color:no-such", "white on white"),
         ("font:0 serif", "font-size: 0px"),
+        ("font-size:14px;font:0/1 serif", "font-size: 0px"),
+        ("font-size:1e-9px", "font-size: 1e-09px"),
+        ("visibility:hidden;}visibility:visible", "visibility: hidden"),
+        ("color:no-such!important;color:white", "white on white"),
         ("height:0;overflow-y:auto", "height: 0"),
         ("text-indent:9999px", "text-indent: 9999px"),
         ("transform:translatex(-9999px)", "transform: translatex(-9999px)"),
@@ -86,6 +90,7 @@ def test_what_a_style_hides_is_told_with_the_reason(style: str, why: str) -> Non
         "color:transparent;color:#333",
         "display:none;display:block !important",
         "display:block!important;display:none",
+        "font:0 serif;font-size:14px",
         "background:url(a;display:none)",
     ],
 )
