@@ -337,7 +337,7 @@ def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> 
     if ledger.is_undo(action.step):
         yield "Reject", f"Nothing is {done}. What it would undo stays as it is, and the run is stuck until an operator chooses."
     else:
-        yield "Reject", f"Nothing is {done}. The agent goes on with your reason."
+        yield "Reject", f"Nothing is {done}. The agent gets your reason."
     yield "No answer", f"Nothing is {done}."
 
 

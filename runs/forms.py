@@ -48,10 +48,17 @@ class UploadForm(forms.Form):
     text = forms.CharField(max_length=1_000_000, required=False, strip=False)
 
 
+class Money(forms.DecimalField):
+    """An amount with its cents after a point or a comma."""
+
+    def to_python(self, value: Any) -> Any:
+        return super().to_python(value.replace(",", ".") if isinstance(value, str) and "." not in value else value)
+
+
 class LimitsForm(forms.Form):
     """The limits of a run, in euros, minutes, tokens and steps; empty means none."""
 
-    cost = forms.DecimalField(required=False, min_value=Decimal("0.01"), max_value=10_000, max_digits=9, decimal_places=2)
+    cost = Money(required=False, min_value=Decimal("0.01"), max_value=10_000, max_digits=9, decimal_places=2)
     minutes = forms.IntegerField(required=False, min_value=1, max_value=60 * 24 * 30)
     tokens = forms.IntegerField(required=False, min_value=1, max_value=10**12)
     steps = forms.IntegerField(required=False, min_value=1, max_value=10**6)

@@ -95,7 +95,8 @@ def set_limits(request: HttpRequest, run_id: UUID) -> HttpResponse:
     form = forms.LimitsForm(request.POST)
     try:
         if not form.is_valid():
-            raise BadInput("These are no limits that a run can have. Nothing was changed.")
+            wrong = "; ".join(f"{name}: {' '.join(errors)}" for name, errors in form.errors.items())
+            raise BadInput(f"These are no limits that a run can have. Nothing was changed. {wrong}")
         waits = found.state == State.WAITING and found.waiting.get("on") == "budget"
         now = updates.set_budgets(
             found, form.changed(found.budgets), by=request.actor, note=form.cleaned_data["note"], before=found.budgets

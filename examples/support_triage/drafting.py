@@ -42,10 +42,11 @@ class Draft:
     html: str = ""
 
 
-def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = ()) -> Draft:
+def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (), wishes: Sequence[str] = ()) -> Draft:
     """The reply to `ticket`, for the customer whose `account` the CRM gave (see the desk's GET /accounts).
 
-    `notes`: what colleagues added. It understands none of them, and passes each on as it stands.
+    `notes`: what colleagues added; they go into the summary, which stays inside. `wishes`: what they want said, and each is, as it
+    stands: these rules understand neither.
     """
     language = _language(ticket, account)
     invoice = _invoice(ticket, account)
@@ -54,12 +55,13 @@ def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = ())
     subject, paragraphs = phrases.REPLIES[situation][language]
     body = [_greeting(ticket, language), *(paragraph.format(**facts) for paragraph in paragraphs)]
     body += [*_remarks(ticket, invoice, situation, facts, language)]
-    body += [*(phrases.ADDED[language].format(note=note.strip()) for note in notes), phrases.CLOSING[language]]
+    body += [*(phrases.ADDED[language].format(note=note.strip()) for note in wishes), phrases.CLOSING[language]]
     text = "\n\n".join(body) + "\n"
+    said = [f"A colleague adds: {note.strip()}" for note in notes]
     return Draft(
         subject=subject.format(**facts),
         body=text,
-        summary=_summary(ticket, account, invoice, situation, language),
+        summary="\n".join([_summary(ticket, account, invoice, situation, language), *said]),
         language=language,
         situation=situation,
         attachments=_attachments(invoice) if "{payments}" in paragraphs else _correction(ticket, invoice, situation, facts),

@@ -14,9 +14,9 @@ PLAN = ("Read the ticket", "Check the account", "Draft a reply", "Get approval",
 
 
 @script("draft-reply", version="2", title="Draft a reply")
-def draft_reply(*, ticket: dict, account: dict, notes: list[str]) -> dict:
+def draft_reply(*, ticket: dict, account: dict, notes: list[str], wishes: list[str]) -> dict:
     """The scripted model: a fixed set of rules that really reads the ticket. Says so on the page."""
-    written = draft(Ticket.from_json(ticket), account, notes)
+    written = draft(Ticket.from_json(ticket), account, notes, wishes)
     files = [{"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments]
     said = {"subject": written.subject, "body": written.body, "html": written.html, "summary": written.summary}
     return said | {"language": written.language, "files": files}
@@ -45,13 +45,15 @@ def support_triage(run: Channel, ticket_id: str) -> None:
     account = run.step(check_account, ticket.message.sender_address)
     snapshot = run.artifact(f"account-{ticket.account}.json", json.dumps(account), label="personal", media_type="application/json")
     notes: list[str] = []
+    wishes: list[str] = []
     while True:
         notes += run.context()
-        answer, summary, reply = _propose_reply(run, ticket, account, {"ticket": read.seq, "account": snapshot.seq}, notes)
+        sources = {"ticket": read.seq, "account": snapshot.seq}
+        answer, summary, reply = _propose_reply(run, ticket, account, sources, {"notes": notes, "wishes": wishes})
         if not isinstance(answer, Revised):
             break
         run.plan(*PLAN, note=f"Changed on request: {answer.note}")
-        notes.append(answer.note)
+        wishes.append(answer.note)
     if not answer.approved:
         run.report("Not sent", body=_why_not(answer), label="personal", cites=[answer])
         return
@@ -60,10 +62,12 @@ def support_triage(run: Channel, ticket_id: str) -> None:
     run.report("Answered and logged", body=summary, label="personal", cites=[answer, reply])
 
 
-def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[str, int], notes: list[str]) -> tuple[Answer, str, Kept]:
+def _propose_reply(
+    run: Channel, ticket: Record, account: Record, sources: dict[str, int], added: dict[str, list[str]]
+) -> tuple[Answer, str, Kept]:
     """Draft the reply and propose it: what became of it, its summary, and the draft."""
     message = ticket.message
-    written = run.ask_model("draft-reply", ticket=message, account=account, notes=notes)
+    written = run.ask_model("draft-reply", ticket=message, account=account, **added)
     reply = run.artifact("reply.txt", written.body, label="personal")
     files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
     cites = [*sources.values(), reply]

@@ -396,3 +396,16 @@ def test_the_desk_knows_nothing_of_handrail():
     rooms = re.compile(r"^\s*(?:from|import) (?:config|access|artifacts|runs|approvals|django)\b", re.M)
     for path in (ROOT / "examples" / "support_triage" / "desk").rglob("*.py"):
         assert not rooms.search(path.read_text()), path
+
+
+def test_a_fault_of_the_mail_server_can_wait_for_a_message_to_somebody(world) -> None:
+    faulty(world, "smtp", "drop_answer", to="b@else.example")
+
+    def sent(to: str) -> None:
+        with smtplib.SMTP(*world.smtp) as server:
+            server.sendmail("a@fernhill.example", [to], f"Message-ID: <{to}>\r\n\r\nHello\r\n")
+
+    sent("a@else.example")
+    with pytest.raises(smtplib.SMTPServerDisconnected):
+        sent("b@else.example")
+    assert world.http.get("/faults").json()["faults"][0]["left"] == 0

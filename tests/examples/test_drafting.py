@@ -163,3 +163,9 @@ def test_whatever_the_words_the_reply_stays_one_line_of_subject_and_our_own_fram
     assert "\n" not in reply.subject
     assert reply.body.rstrip().endswith("Fernhill Support")
     assert reply == draft(ticket, CONTACTS.get(language, STRANGER))
+
+
+def test_what_colleagues_add_stays_inside_and_what_they_want_said_is_said() -> None:
+    reply = draft(sample("duplicate-charge.eml"), BRIGHTWATER, ["She called twice."], ["The refund goes out on Friday."])
+    assert "She called twice." in reply.summary and "She called twice." not in reply.body
+    assert "Our team adds: The refund goes out on Friday." in reply.body and "Friday" not in reply.summary

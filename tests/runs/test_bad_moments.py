@@ -176,7 +176,7 @@ def test_who_is_asked_about_an_undo_reads_what_it_does_and_the_run_says_that_it_
     walk(undoing)
     action = ProposedAction.objects.get(run=undoing, state="waiting")
     card = text(sign_in(cast.riley).get(f"/actions/{action.pk}"))
-    assert "Undoing goes on with what is left." in card and "The agent goes on with your reason" not in card
+    assert "Undoing goes on with what is left." in card and "The agent gets your reason" not in card
     assert "What it would undo stays as it is, and the run is stuck until an operator chooses." in card
     page = text(sign_in(cast.otto).get(f"/runs/{undoing.pk}"))
     assert "Undoing what was done outside. " in page and "A reviewer has to decide: Take it away." in page

@@ -95,7 +95,7 @@ def test_the_same_limits_again_change_nothing_and_an_ended_run_has_none(cast, ru
 @pytest.mark.django_db(transaction=True)
 def test_limits_are_set_on_the_page(cast, run, sign_in):
     otto = sign_in(cast.otto)
-    given = {"cost": "2.50", "minutes": "30", "tokens": "", "steps": "2", "note": "More."}
+    given = {"cost": "2,50", "minutes": "30", "tokens": "", "steps": "2", "note": "More."}
     answer = otto.post(f"/runs/{run.pk}/limits", given, follow=True)
     run.refresh_from_db()
     assert run.budgets == {"cost_micro": 2_500_000, "working_ms": 1_800_000, "steps": 2}

@@ -21,6 +21,7 @@ from runs.management.commands.triage import start
 from runs.models import Lease, Run
 
 PATIENCE = 20.0  # seconds
+CUSTOMER = "marta.oyelaran@brightwater.example"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ NAMES = {
     "sent-answer-lost": Misbehaviour(
         "the mail server takes the message and drops the connection",
         "Approve the reply: the message is looked up by its Message-ID, and is in the mailbox once.",
-        (("smtp", "drop_answer", 1, {}),),
+        (("smtp", "drop_answer", 1, {"to": CUSTOMER}),),
     ),
 }
 
@@ -105,6 +106,7 @@ class Command(BaseCommand):
             self._misbehave(NAMES[name])
 
     def _misbehave(self, chosen: Misbehaviour) -> None:
+        _desk("DELETE")  # what an earlier one left
         for where, fault, times, options in chosen.faults:
             _desk("POST", json={"where": where, "fault": fault, "times": times, "options": options})
         agent = Agent.objects.select_related("owner").get(name="support-triage")
@@ -118,7 +120,7 @@ class Command(BaseCommand):
 def _message() -> bytes:
     """A customer's message that is like no other, so that it starts a run of its own."""
     mail = EmailMessage(policy=SMTP)
-    mail["From"] = "Marta Oyelaran <marta.oyelaran@brightwater.example>"
+    mail["From"] = f"Marta Oyelaran <{CUSTOMER}>"
     mail["To"] = "support@fernhill.example"
     mail["Subject"] = "Charged twice for INV-20931"
     mail["Message-ID"] = f"<{uuid4()}@brightwater.example>"

@@ -4,7 +4,7 @@ A fault is one function that says what goes wrong; the two servers only carry it
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from sqlite3 import Connection
 from typing import Any
@@ -114,12 +114,16 @@ def plant(db: Connection, *, place: str, fault: str, times: int, options: dict[s
     return next(entry for entry in listing(db) if entry["id"] == number)
 
 
-def strike(db: Connection, place: str, stage: str) -> Hitch | None:
-    """Use up one strike of the oldest fault that waits at this place and stage, if there is one."""
+def strike(db: Connection, place: str, stage: str, *, to: Sequence[str] = ()) -> Hitch | None:
+    """Use up one strike of the oldest fault that waits at this place and stage, if there is one.
+
+    `to`: of a message, whom it goes to; a fault with the option "to" waits for one to that address.
+    """
     waiting = db.execute("SELECT * FROM fault WHERE place = ? AND used < times ORDER BY number", (place,)).fetchall()
     for row in waiting:
         kind = KINDS.get(row["fault"])
-        if kind and kind.stage == stage:
+        wanted = json.loads(row["options"]).get("to")
+        if kind and kind.stage == stage and (wanted is None or wanted in to):
             db.execute("UPDATE fault SET used = used + 1 WHERE number = ?", (row["number"],))
             return kind.hitch(json.loads(row["options"]))
     return None

@@ -40,7 +40,7 @@ class _Mailbox:
         with self._store.changing() as db:
             number = mail.deliver(db, sender=envelope.mail_from or "", recipients=envelope.rcpt_tos, raw=content)
         with self._store.changing() as db:
-            hitch = faults.strike(db, "smtp", faults.AFTER)
+            hitch = faults.strike(db, "smtp", faults.AFTER, to=envelope.rcpt_tos)
         if hitch and hitch.drop:
             assert server.transport is not None
             server.transport.abort()
