@@ -26,7 +26,7 @@ HEADER = re.compile(r"[A-Z][A-Za-z-]{1,30}: |[ \t]")  # or the continuation of o
 QUOTE = 280
 WRAPPED = 56  # characters; a line that is shorter was ended by who wrote it
 _BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called")
-_PLAN = ("plan.set", "step.started")
+_PLAN = ("plan.set", "step.started", "step.completed")
 _NOT_ALLOWED = {"action.expired": "expired", "action.withdrawn": "withdrawn", "action.recalled": "recalled"}
 
 
@@ -70,6 +70,7 @@ class Stage:
     state: str
     word: str
     by: str = ""
+    why: str = ""  # of a withdrawal: agent, cancelled, ended or revised
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ class _Sorted:
     before: list[_Told] = field(default_factory=list)
     plan: _Told | None = None
     steps: int = 0
+    is_open: bool = False  # whether that step goes on; what becomes of an action afterwards changes nothing about it
     asked: dict[str, int] = field(default_factory=dict)  # action → the step in which it was proposed
     came_to: dict[int, str] = field(default_factory=dict)  # step → what became of what was asked in it, where that is no yes
     recipients: int = 0
@@ -111,7 +113,8 @@ def around(action: ProposedAction) -> Background:
     evidence = _evidence(told.before)
     texts = vault.shown(_wanted(told, evidence[-EVIDENCE:]))
     shown = tuple(_with_text(each, event, texts) for each, event in evidence[-EVIDENCE:])
-    plan = _plan(told, texts, State(action.run.state))
+    state = State(action.run.state)
+    plan = _plan(told, texts, state)
     return Background(
         evidence=shown,
         more_evidence=max(len(evidence) - EVIDENCE, 0),
@@ -120,7 +123,7 @@ def around(action: ProposedAction) -> Background:
         stages=tuple(_stages(told.after)),
         next_step=plan[told.steps].text if 0 < told.steps < len(plan) else "",
         recipients=told.recipients,
-        place=f"{told.plan.seq}.{told.steps}.{action.run.state}" if told.plan else "",
+        place=f"{told.plan.seq}.{told.steps}.{state.value}.{','.join(step.state for step in plan)}" if told.plan else "",
     )
 
 
@@ -141,9 +144,9 @@ def _sort(events: Iterable[_Told], action: ProposedAction) -> _Sorted:
     found = _Sorted()
     for event in events:
         if event.type == "plan.set":
-            found.plan, found.steps = event, 0
-        elif event.type == "step.started":
-            found.steps = max(found.steps, event.data.get("plan_step") or 0)
+            found.plan, found.steps, found.is_open = event, 0, False
+        elif event.type in _PLAN:
+            _goes_on(found, event)
         elif event.type in _BEFORE:
             found.before.append(event)
         else:
@@ -154,6 +157,16 @@ def _sort(events: Iterable[_Told], action: ProposedAction) -> _Sorted:
     return found
 
 
+def _goes_on(found: _Sorted, event: _Told) -> None:
+    """A step of the plan begins or is completed; what does not say which is about the open one."""
+    step = event.data.get("plan_step") or 0
+    if event.type == "step.started":
+        if step and step >= found.steps:
+            found.steps, found.is_open = step, True
+    elif step in (0, found.steps):
+        found.is_open = False
+
+
 def _come_to(found: _Sorted, event: _Told) -> None:
     """Note of the open step that what was asked in it was not allowed, until something else is asked in it."""
     action = str(event.data.get("action", ""))
@@ -162,8 +175,8 @@ def _come_to(found: _Sorted, event: _Told) -> None:
         found.came_to.pop(found.steps, None)
         return
     state = "rejected" if event.data.get("verdict") == "rejected" else _NOT_ALLOWED.get(event.type, "")
-    if state and found.asked.get(action):
-        found.came_to[found.asked[action]] = state
+    if state and found.is_open and found.asked.get(action) == found.steps:
+        found.came_to[found.steps] = state
 
 
 # what the run had read --------------------------------------------------------------------------------------------------------------
@@ -283,15 +296,19 @@ def _plan(told: _Sorted, texts: Mapping[UUID, Shown], state: State) -> tuple[Pla
     payloads = told.plan.payloads
     names = [texts.get(UUID(payloads[role])) if (role := f"step_{i}") in payloads else None for i in range(1, told.plan.data["steps"] + 1)]
     return tuple(
-        PlanStep(shown.text if shown else "–", told.came_to.get(i) or _step_state(i, told.steps, state), i == told.steps)
+        PlanStep(
+            shown.text if shown else "–", told.came_to.get(i) or _step_state(i, told, state), i == told.steps and state not in TERMINAL
+        )
         for i, shown in enumerate(names, 1)
     )
 
 
-def _step_state(step: int, current: int, state: State) -> str:
-    if step < current or (state is State.SUCCEEDED and step == current):
+def _step_state(step: int, told: _Sorted, state: State) -> str:
+    """As the run's page says it: a step that was completed stays done, whatever becomes of the run."""
+    over = not told.is_open and state in TERMINAL
+    if step < told.steps or (step == told.steps and (over or state is State.SUCCEEDED)):
         return "done"
-    if step > current:
+    if step > told.steps:
         return "not_reached" if state in TERMINAL else "planned"
     return state.value
 
@@ -336,4 +353,5 @@ def _stages(after: list[_Told]) -> Iterable[Stage]:
         elif event.type == "block.raised" and event.data["reason"] in _BLOCKED:
             yield Stage(event.seq, event.at, *_BLOCKED[event.data["reason"]], by)
         elif event.type in _STAGES:
-            yield Stage(event.seq, event.at, *_STAGES[event.type], by)
+            why = event.data.get("reason", "") if event.type == "action.withdrawn" else ""
+            yield Stage(event.seq, event.at, *_STAGES[event.type], by, why)

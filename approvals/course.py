@@ -370,7 +370,7 @@ def _outcome(
         return _taken_back(action, actor, around, names, done)
     if action.state == "withdrawn":
         strong = f"This was withdrawn, so nothing was {done}."
-        return Outcome("withdrawn", strong, "The run was cancelled or has ended.", seq=action.settled_seq)
+        return Outcome("withdrawn", strong, stops.withdrawn_why(action, around.stages), seq=action.settled_seq)
     if action.state == "rejected" and last is not None:
         strong = "You rejected this." if last.me else f"{last.name} rejected this."
         return Outcome("rejected", strong, f"Nothing was {done}. The agent has the reason.", quote=last.reason, seq=last.seq)

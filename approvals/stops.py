@@ -1,10 +1,12 @@
 """What stops an action on its way, as its course shows it: a freeze, and the time to recall its approval. Renditions only."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from access.rules import Actor
 from approvals import freezes, taking_back
+from approvals.background import Stage
 from approvals.models import Freeze, Grant, ProposedAction
 from artifacts import vault
 
@@ -34,6 +36,9 @@ class TakenBack:
     """Why an action was recalled or withdrawn by its agent, as a rendition."""
 
     why: str
+
+
+WITHDRAWN = {"cancelled": "The run was cancelled.", "ended": "The run has ended.", "revised": "Somebody asked for another plan."}
 
 
 def freezing(action: ProposedAction, actor: Actor) -> Freezing | None:
@@ -69,3 +74,8 @@ def taken_back(action: ProposedAction) -> TakenBack | None:
         return None
     shown = vault.shown([action.closed_why_id]).get(action.closed_why_id)
     return TakenBack("Erased" if shown is None or shown.erased_at else shown.text)
+
+
+def withdrawn_why(action: ProposedAction, stages: Iterable[Stage]) -> str:
+    """What withdrew it, as the log tells."""
+    return next((WITHDRAWN.get(stage.why, "") for stage in stages if stage.seq == action.settled_seq), "")

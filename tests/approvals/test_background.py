@@ -5,9 +5,11 @@ from datetime import timedelta
 import pytest
 
 from access.rules import person
-from approvals import background, decisions
+from approvals import background, course, decisions
 from approvals.models import ProposedAction
 from config import clock
+from runs import log, reading, signals
+from runs.vocabulary import StepCompleted, StepStarted
 from tests.approvals.mailing import propose_mail
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -44,3 +46,18 @@ def test_the_step_that_asked_is_not_told_as_done_if_nobody_said_yes(cast, how):
         ("Get approval", how),
         ("Send the reply", "not_reached"),
     ]
+
+
+def test_a_step_that_was_completed_stays_done_when_the_run_is_cancelled_and_the_page_says_that_it_was(cast):
+    proposed, riley = propose_mail(cast), person(cast.riley.pk)
+    decisions.decide(proposed.action, reviewer=riley, verdict="approved", digest=proposed.action.digest)
+    with log.holding(proposed.run.pk) as run:
+        run.append(StepCompleted(step="propose/x#1", plan_step=3, ms=1), actor=log.ENGINE)
+        run.append(StepStarted(step="perform/x#1", kind="perform", plan_step=4), actor=log.ENGINE)
+        run.append(StepCompleted(step="perform/x#1", plan_step=4, ms=1), actor=log.ENGINE)
+    signals.send(proposed.run, kind="cancel", key="k", by=person(cast.otto.pk))
+    action = ProposedAction.objects.select_related("run__owner", "run__title", "policy__group").get(pk=proposed.action.pk)
+    assert (action.state, action.run.state) == ("withdrawn", "cancelled")
+    states = [step.state for step in background.around(action).plan]
+    assert states == ["done"] * 4 == [step.state for step in reading.told(action.run).story.plan.steps]
+    assert course.course(action, riley).outcome.text == "The run was cancelled."
