@@ -10,11 +10,12 @@ from typing import Any
 
 from runs.story.shapes import At, Part, Rich
 from runs.story.wire import Line, read
+from runs.vocabulary import LOOK_UP
 
 PASS, FAIL, NOT_YET, NOT_ASKED = "pass", "fail", "not_yet", "not_asked"
 ENDINGS = ("run.succeeded", "run.failed", "run.cancelled")
 ACTS = ("step.started", "tool.started", "model.called", "action.proposed", "action.redeemed")
-FAILURES = ("step.failed", "run.failed", "run.parked", "deadletter.entered")
+STOPS = ("run.failed", "run.parked", "deadletter.entered")
 
 
 @dataclass(frozen=True)
@@ -164,18 +165,38 @@ def _failures(log: Log) -> Told:
     bare = [line for line in failed if not _covered(log, line)]
     if not bare:
         kept = log.of("checkpoint.saved")
-        return PASS, (f"{len(failed)} failed, ", *(("the last checkpoint is ", At(kept[-1].seq)) if kept else ("nothing was lost",)))
+        return PASS, (f"{_counted(failed)}, ", *(("the last checkpoint is ", At(kept[-1].seq)) if kept else ("nothing was lost",)))
     if log.ended or log.lines[-1].type in ("run.parked", "run.stalled"):
         return FAIL, (At(bare[0].seq), " failed, and what was done before it is in no checkpoint")
     return NOT_YET, (At(bare[0].seq), " failed; no checkpoint after it so far")
 
 
 def _failed(log: Log) -> list[Line]:
-    """What failed. A tool that failed within a step is told again as the step's failure, and counts once; a look-up is Handrail's own."""
+    """What failed, attempt by attempt, as the timeline counts it; a call without an answer is one too.
+
+    A tool that failed within a step is told again as the step's failure, and counts once; so does a run that stops for it. A look-up is
+    none: it is Handrail's own.
+    """
     steps = {line.word("step") for line in log.of("step.failed")}
-    ended = [line for line in log.of("tool.ended") if line.who.kind != "system"]
-    tools = [line for line in ended if line.word("outcome") == "error" and line.word("step") not in steps]
-    return sorted([*log.of(*FAILURES), *tools], key=lambda line: line.seq)
+    ended = [line for line in log.of("tool.ended") if not line.word("call").startswith(LOOK_UP)]
+    tools = [line for line in ended if line.word("outcome") in ("error", "unknown") and line.word("step") not in steps]
+    attempts = [*log.of("step.failed"), *tools]
+    stops = [line for line in log.of(*STOPS) if not _told_before(log, line, attempts)]
+    return sorted([*attempts, *stops], key=lambda line: line.seq)
+
+
+def _told_before(log: Log, stop: Line, attempts: list[Line]) -> bool:
+    """Whether the run stopped for what had failed before: its last attempt, or what it was stuck with until it was given up."""
+    if stop.type == "run.parked":
+        return stop.word("reason") == "retries_exhausted" and any(line.seq < stop.seq for line in attempts)
+    return stop.word("reason") in ("given_up", "retries_exhausted") and any(line.seq < stop.seq for line in log.of("run.parked"))
+
+
+def _counted(failed: list[Line]) -> str:
+    """“4 failed and 1 got no answer”."""
+    lost = sum(line.word("outcome") == "unknown" for line in failed)
+    parts = (f"{len(failed) - lost} failed" if len(failed) > lost else "", f"{lost} got no answer" if lost else "")
+    return " and ".join(part for part in parts if part)
 
 
 def _covered(log: Log, failure: Line) -> bool:

@@ -88,6 +88,18 @@ def test_a_failure_is_covered_by_a_checkpoint_after_it_or_after_the_work_before_
     assert ask(log, "failures").state == "pass"
 
 
+def test_failures_are_counted_as_the_timeline_counts_attempts() -> None:
+    log = lines.begun()
+    assert ask(log, "failures").why == ("Nothing has failed so far",)
+    log.add("tool.ended", {"tool": "send_email", "outcome": "unknown", "step": "perform/x#1", "error": "unavailable"}, who="agent")
+    assert ask(log, "failures").why[0] == "1 got no answer, "  # the outside failed with 500: the timeline shows an attempt
+    for attempt in range(1, 5):
+        log.add("tool.ended", {"tool": "read_ticket", "outcome": "error", "step": "read_ticket#1", "error": "timeout"}, who="agent")
+        log.add("step.failed", {"step": "read_ticket#1", "attempt": attempt, "error": "timeout"}, who="agent")
+    log.add("run.parked", {"reason": "retries_exhausted"})
+    assert ask(log, "failures").why[0] == "4 failed and 1 got no answer, "
+
+
 def test_a_signal_that_led_to_nothing_fails_once_the_run_has_ended() -> None:
     log = lines.begun()
     seq = log.add("signal.received", {"signal": SIGNAL, "kind": "context"}, who="owner")
