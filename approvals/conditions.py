@@ -67,8 +67,8 @@ class Case:
 
 # what may be asked, by which tests, and how each is said
 WHATS: Mapping[str, str] = {
-    "argument": "some value at",
-    "every": "every value at",
+    "argument": "some value of",
+    "every": "every value of",
     "amount": "its amount",
     "recipients": "its recipients",
     "effect": "its effect",
@@ -77,6 +77,7 @@ WHATS: Mapping[str, str] = {
     "agent": "its agent",
     "time": "the time",
 }
+OF_PATHS = ("argument", "every")
 TESTS: Mapping[str, str] = {
     "is": "is",
     "is_not": "is not",
@@ -122,6 +123,8 @@ VALUES: Mapping[str, Mapping[str, str]] = {
 def checked(conditions: Iterable[Condition]) -> list[dict[str, str]]:
     """The same conditions, each understood, or ConditionRefused with the number of the one that is not."""
     found = [{name: str(each.get(name, "")).strip() for name in ("what", "test", "value", "path")} for each in conditions]
+    for each in found:
+        each["path"] = _spelled(each["path"]) if each["what"] in OF_PATHS else ""
     if len(found) > MAX_CONDITIONS:
         raise ConditionRefused(f"A rule has at most {MAX_CONDITIONS} conditions.")
     for number, each in enumerate(found, 1):
@@ -131,10 +134,15 @@ def checked(conditions: Iterable[Condition]) -> list[dict[str, str]]:
 
 
 def said(condition: Condition) -> str:
-    """The condition as a person reads it: “some value at $.account is 417”."""
+    """The condition as a person reads it: “some value of account is 417”."""
     what, value = condition["what"], condition.get("value", "")
-    words = [WHATS[what], condition.get("path", ""), TESTS[condition["test"]], VALUES.get(what, {}).get(value, value)]
+    words = [WHATS[what], short(condition.get("path", "")), TESTS[condition["test"]], VALUES.get(what, {}).get(value, value)]
     return " ".join(word for word in words if word)
+
+
+def short(path: str) -> str:
+    """A path as people read and may type it: “account” for `$.account`, where nothing else can be meant."""
+    return path[2:] if path.startswith("$.") and _SHORT.fullmatch(path[2:]) else path
 
 
 def all_hold(conditions: Sequence[Condition], case: Case) -> Holds:
@@ -307,6 +315,14 @@ def _plain(segment: Any) -> bool:
     return isinstance(segment, JSONPathChildSegment) and len(segment.selectors) == 1 and isinstance(segment.selectors[0], kinds)
 
 
+_SHORT = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[(?:\d{1,6}|\*)\])*", re.ASCII)
+
+
+def _spelled(path: str) -> str:
+    """The JSONPath of what was typed, which may be its short form."""
+    return f"$.{path}" if _SHORT.fullmatch(path) else path
+
+
 def _found(text: str, arguments: Mapping[str, Any]) -> list[Any]:
     path = _path(text)
     return path.findall(arguments) if path else []
@@ -369,7 +385,7 @@ def _wrong(each: Condition) -> str:
     if "\0" in value + each["path"]:
         return "it has a character that no text can have."
     if what in ("argument", "every") and _path(each["path"]) is None:
-        return "write the path as JSONPath of names, numbers and [*], such as $.account or $.to[*]. Filters are not taken."
+        return "write the path as JSONPath of names, numbers and [*], such as account or to[*]. Filters are not taken."
     if not value and test not in ("there", "absent"):
         return "it compares with nothing."
     return _wrong_value(what, test, value)

@@ -84,7 +84,9 @@ def typed(data: QueryDict) -> Typed:
     rows = (dict(zip(PARTS, (text[:400] for text in row), strict=True)) for row in zip_longest(*lists, fillvalue=""))
     names = ("key", "place", "name", "tool", "need", "quorum", "expires", "lasts", "a_day", "a_day_amount", "editor", "plan", "from")
     names += ("recall", "zone", "out", "why")
-    return Typed({name: data.get(name, "")[:2000] for name in names}, tuple(row for row in rows if row["what"]))
+    fields = {name: data.get(name, "")[:2000] for name in names}
+    kept = {"out": ""} if data.get("keep") else {}
+    return Typed(fields | kept, tuple(row for row in rows if row["what"]))
 
 
 def draft(typed: Typed, current: Sequence[Policy], workspace_id: UUID) -> list[Policy]:

@@ -131,6 +131,7 @@ def _form(
         "place": places.place(request, "policies.manage", within=workspace_id),
         "error": error,
         "is_new": not old,
+        "is_draft": request.method == "POST",
         "current": now,
         "places": range(1, len(current) + (1 if old else 2)),
         "tools": choices(typed.fields.get("tool", "")),

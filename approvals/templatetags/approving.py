@@ -12,7 +12,7 @@ from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import glyphs
-from approvals import cards, inbox
+from approvals import cards, conditions, inbox
 from artifacts.rendition import plain as plain_text
 from artifacts.templatetags import renditions
 
@@ -88,6 +88,12 @@ def plain(rendition: str) -> str:
 def counted(number: int) -> str:
     """How many wait, grouped: 500+ where no more were counted."""
     return f"{inbox.COUNTED:,}+" if number > inbox.COUNTED else f"{number + 0:,}"  # a lazy number has no format of its own
+
+
+@register.filter
+def short_path(path: str) -> str:
+    """A path into the arguments as people type it."""
+    return conditions.short(path)
 
 
 @register.filter

@@ -80,7 +80,7 @@ def test_each_condition_holds_or_not_or_says_that_it_cannot_tell(condition, hold
         ask("argument", "is", "1", "$..account"),
         ask("argument", "is", "1", "$.a[?@.b == 1]"),
         ask("argument", "is", "1", "$.a['b', 'b']"),
-        ask("argument", "is", "1", "account"),
+        ask("argument", "is", "1", "the account"),
         ask("argument", "is", "", "$.account"),
         ask("argument", "more", "much", "$.amount"),
         ask("amount", "more", "500"),
@@ -97,6 +97,16 @@ def test_each_condition_holds_or_not_or_says_that_it_cannot_tell(condition, hold
 def test_a_condition_that_cannot_be_understood_is_refused(condition):
     with pytest.raises(ConditionRefused, match="Condition 1: "):
         conditions.checked([condition])
+
+
+def test_a_path_may_be_typed_as_it_is_said_and_is_kept_in_full():
+    short = conditions.checked([ask("argument", "is", "EUR", "currency"), ask("every", "ends", "@nordwind.example", "to[*]")])
+    assert [each["path"] for each in short] == ["$.currency", "$.to[*]"]
+    assert [conditions.said(each) for each in short] == [
+        "some value of currency is EUR",
+        "every value of to[*] ends with @nordwind.example",
+    ]
+    assert "path" not in conditions.checked([ask("amount", "more", "500 EUR", "left.behind")])[0], "only an argument has a path"
 
 
 def test_the_first_rule_that_matches_counts():

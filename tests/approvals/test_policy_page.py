@@ -120,6 +120,19 @@ def test_a_rule_is_put_in_its_place_and_taken_out(cast, ada):
     assert "No outside mail" not in [each.name for each in policy.rules(cast.workspace.pk)]
 
 
+def test_a_rule_is_called_a_draft_only_once_it_was_posted(cast, ada):
+    propose_mail(cast)
+    given = form(cast)
+    fresh = ada.get(f"/policies/rule?key={given['key']}")
+    assert "In force As version 2 has it." in text(fresh) and "Draft" not in text(fresh)
+    page = post(ada, given)
+    assert "Draft, not in force" in text(page) and "Nothing is saved yet." in text(page) and "Saved, this is" not in text(page)
+    out = post(ada, given | {"out": "1", "do": ""})
+    assert 'name="out" value="1"' in out.content.decode() and "Keep this rule in" in text(out), "taking it out is tried as well"
+    kept = post(ada, given | {"out": "1", "keep": "1", "do": ""})
+    assert "Take this rule out" in text(kept) and "Tried without this rule" not in text(kept)
+
+
 def test_an_older_version_is_tried_and_saved_again(cast, ada):
     propose_mail(cast)
     save(cast, rule(cast, "never", "send_mail"))

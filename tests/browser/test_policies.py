@@ -20,6 +20,7 @@ def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(brow
         assert page.get_by_label("Tool").input_value() == "update_crm"
         page.get_by_label("Several people").check()
         page.get_by_label("How many, if several").fill("3")
+        page.get_by_text("Add a condition").first.click()
         page.get_by_label("What, condition 1").select_option(label="its agent")
         page.get_by_label("Test, condition 1").select_option(label="is")
         page.get_by_label("Value, condition 1").fill("nobody-of-ours")
