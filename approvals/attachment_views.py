@@ -13,13 +13,14 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from access import rules
 from access.errors import Forbidden, NotFound
 from approvals import decisions, exact, presenting, previews
 from approvals.cards import email
 from approvals.decisions import No
 from approvals.models import ProposedAction
 from artifacts import preview, vault
-from artifacts.models import Label
+from artifacts.models import Artifact, Label
 
 SANDBOXED = {"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff"}
 MAX_PAGE = 10_000
@@ -38,6 +39,19 @@ def look(request: HttpRequest, action_id: UUID, index: int) -> HttpResponse:
         return render(request, "approvals/_drawn.html", context)
     subject, _ = presenting.words(action, full=True)
     return render(request, "approvals/drawn.html", context | {"subject": subject})
+
+
+@never_cache
+@require_safe
+def cards(request: HttpRequest, artifact_id: UUID) -> HttpResponse:
+    """A part of an artifact's page, of what has no text to redact: the picture that a card draws of it, or which cards carry it."""
+    artifact = rules.get(request.actor, Artifact, artifact_id, "artifacts.view")
+    payload = str(artifact.payload_id)
+    actions = rules.visible(request.actor, ProposedAction, "approvals.view").filter(run_id=artifact.run_id).order_by("-proposed_seq")
+    found = [action for action in actions.select_related("run") if payload in action.attachments]
+    open_to = next((each for each in found if not isinstance(decisions.may_decide(each, request.actor), No)), None)
+    index = open_to.attachments.index(payload) if open_to else 0
+    return render(request, "approvals/_cards.html", {"found": found, "open_to": open_to, "index": index})
 
 
 @never_cache

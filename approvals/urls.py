@@ -30,5 +30,6 @@ urlpatterns = [
     path("actions/<uuid:action_id>/attachments/<int:index>", views.attachment, name="attachment"),
     path("actions/<uuid:action_id>/attachments/<int:index>/look", attachment_views.look, name="look"),
     path("actions/<uuid:action_id>/attachments/<int:index>/pages/<int:page>", attachment_views.picture, name="picture"),
+    path("artifacts/<uuid:artifact_id>/cards", attachment_views.cards, name="cards"),
     path("actions/<uuid:action_id>/html", attachment_views.letter, name="html"),
 ]

@@ -70,6 +70,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "recovery/requeue", "in in ok no no ok no no no no no in", {"data": {"case": "x"}}),
     ("GET", "artifacts/<uuid:artifact_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "artifacts/<uuid:artifact_id>/content", THOSE_WHO_SEE_APPROVALS, {}),
+    ("GET", "artifacts/<uuid:artifact_id>/cards", THOSE_WHO_SEE_APPROVALS, {}),
     # the pages of approvals
     ("GET", "policies", "in in ok ok ok ok ok ok no no no in", {}),
     ("GET", "policies/rule", "in in ok no no no ok no no no no in", {}),

@@ -13,6 +13,7 @@ from approvals.both_parts import compare
 from approvals.cards import Setting
 from approvals.models import Decision
 from artifacts import markup
+from artifacts.models import Artifact
 from tests.approvals.lettering import HTML, TEXT, propose_letter, sent
 from tests.approvals.mailing import CSV, propose_mail, text
 from tests.artifacts.files import as_pdf, image, locked_pdf
@@ -280,3 +281,18 @@ def test_json_is_indented_and_stays_as_it_is_spelled(given, shown):
 def test_what_is_called_json_and_is_none_is_shown_as_it_is():
     assert previews.beginning("application/json", "{broken").text == "{broken"
     assert previews.beginning("application/json", "[" * 100_000).more.startswith("It is not JSON.")
+
+
+def test_an_artifact_without_text_is_drawn_for_who_may_decide_on_it_and_others_are_told_where_it_can_be_read(cast, riley):
+    proposed = propose_letter(cast, files=[("a.png", "image/png", image()), ("b.png", "image/png", image(colour="blue"))])
+    second = Artifact.objects.get(run_id=proposed.run.pk, name="b.png")
+    address = f"/artifacts/{second.pk}/cards"
+    assert address in riley.get(f"/artifacts/{second.pk}").content.decode()
+    hers = riley.get(address).content.decode()
+    assert f'hx-get="{proposed.url("attachments", "1", "look")}"' in hers, "the second file of the action, not the first"
+    other = Client()
+    other.force_login(cast.morgan)
+    theirs = other.get(address).content.decode()
+    assert "/look" not in theirs and f'href="{proposed.url()}"' in theirs and "for who may decide" in theirs
+    text_only = Artifact.objects.get(run_id=propose_mail(cast, file=CSV).run.pk, name="payments.csv")
+    assert "/cards" not in riley.get(f"/artifacts/{text_only.pk}").content.decode(), "what has a rendition is read there"
