@@ -98,6 +98,17 @@ def _is_one_step(a: str, b: str) -> bool:
     return rest_a[:2] == rest_b[1::-1] and rest_a[2:] == rest_b[2:]
 
 
+def odd_one(host: str, passes_for: str) -> tuple[int, str]:
+    """Where in a host's name, as written, its first character is that another name has another in the place of, and that one's.
+
+    (-1, "") where the two can't be laid side by side: one is longer, or written in another way.
+    """
+    if len(host) != len(passes_for):
+        return -1, ""
+    both = enumerate(zip(host.lower(), passes_for.lower(), strict=False))
+    return next(((at, there) for at, (here, there) in both if here != there), (-1, ""))
+
+
 HOST = re.compile(
     r"(?i)\b(?:https?|ftps?|wss?|smtps?|imaps?|ssh|sftp)://(?:(?P<user>[^\s/?#@\"'<>]{0,200})@)?(?P<host>[^\s/?#:@\"'<>\[\]]{1,253})"
 )

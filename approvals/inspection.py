@@ -124,9 +124,17 @@ def doubtful_hosts(action: CanonicalAction, facts: Facts) -> Iterator[Warning]:
             doubt = domains.doubt(host, known)
             if doubt:
                 code, severity = _DOUBTS[doubt.why]
-                odd = next((char for char in host if not char.isascii()), "")
-                odd_code = {"char": f"U+{ord(odd):04X}"} if odd else {}
-                yield Warning(code, severity, path, {"passes_for": doubt.passes_for[:253], **odd_code})
+                yield Warning(code, severity, path, {"passes_for": doubt.passes_for[:253], **_odd(host, doubt)})
+
+
+def _odd(host: str, doubt: domains.Doubt) -> dict[str, int | str]:
+    """The character by which a host's name differs from what it passes for: its code, and if they can be laid side by side, its place
+    and the code of what the other name has there."""
+    at, there = domains.odd_one(host, doubt.passes_for) if doubt.why in ("lookalike", "mixed") else (-1, "")
+    if at >= 0:
+        return {"char": f"U+{ord(host[at]):04X}", "at": at, "instead": f"U+{ord(there):04X}"}
+    odd = next((char for char in host if not char.isascii()), "")
+    return {"char": f"U+{ord(odd):04X}"} if odd else {}
 
 
 _DOUBTS = {

@@ -23,5 +23,7 @@ def unticked(stored: Iterable[Mapping[str, Any]], acks: Collection[str]) -> list
 
 def _warn(stored: Mapping[str, Any]) -> Warn:
     code = str(stored.get("code", ""))
-    said = inspection.words(code, stored.get("params", {}))
-    return Warn(code, str(stored.get("severity", "warn")), str(stored.get("path", "")), said.strong, said.text, said.tag, said.ack)
+    params = stored.get("params", {})
+    said = inspection.words(code, params)
+    odd_at = params["at"] if isinstance(params.get("at"), int) and "instead" in params else -1
+    return Warn(code, str(stored.get("severity", "warn")), str(stored.get("path", "")), said.strong, said.text, said.tag, said.ack, odd_at)

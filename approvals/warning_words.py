@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from access import characters
+
 
 @dataclass(frozen=True)
 class Words:
@@ -20,8 +22,25 @@ def words(code: str, params: Mapping[str, Any]) -> Words:
     known = WORDS.get(code)
     if known is None:
         return Words(code.replace("_", " ").capitalize() + ".")
-    given = _Blank(params)
+    given = _Blank(params, odd=_odd(params))
     return Words(*(part.format_map(given) for part in (known.strong, known.text, known.tag, known.ack)))
+
+
+def _odd(params: Mapping[str, Any]) -> str:
+    """Which character of a host's name is another one: “Its character 8 is “1” (Digit one, U+0031), where that has “l”.”"""
+    char, instead = _char(params.get("char")), _char(params.get("instead"))
+    if not char:
+        return "The name is written with other characters that look the same."
+    named = f"“{char}” ({characters.name(char)}, {params['char']})"
+    if not instead:
+        return f"There is a {named} in its name, which looks like another character."
+    return f"Character {params['at'] + 1} of its name is {named}, where that one has “{instead}”."
+
+
+def _char(code: object) -> str:
+    """The character of `U+0031`; nothing if there is none, or none that can be seen."""
+    char = chr(int(code[2:], 16)) if isinstance(code, str) and code.startswith("U+") else ""
+    return char if characters.seen_length(char) else ""
 
 
 class _Blank(dict[str, Any]):
@@ -44,13 +63,13 @@ WORDS: Mapping[str, Words] = {
     "special_spaces": Words("Special spaces or joiners are in this text.", "{count} of them: {codes}."),
     "lookalike_domain": Words(
         "This is not {passes_for}.",
-        "The name is written with other characters that look the same.",
+        "{odd}",
         "Look-alike",
         "I compared the look-alike address with the real one and still mean to use it.",
     ),
     "mixed_script_domain": Words(
         "This host’s name mixes alphabets.",
-        "It looks like {passes_for}, and is another one.",
+        "It looks like {passes_for}, and is another one. {odd}",
         "Look-alike",
         "I compared the look-alike address with the real one and still mean to use it.",
     ),

@@ -24,6 +24,7 @@ class Warn:
     text: str = ""
     tag: str = ""
     ack: str = ""
+    odd_at: int = -1  # of a host's name that passes for another: where it first differs
 
     @property
     def state(self) -> str:
@@ -39,6 +40,13 @@ class Address:
     outside: bool
     sent: int | None = None
     warns: tuple[Warn, ...] = ()
+
+    @property
+    def odd_at(self) -> int:
+        """Where in the text the character stands by which its host's name passes for another's; -1 where that is not known."""
+        place = next((warn.odd_at for warn in self.warns if warn.odd_at >= 0), -1)
+        at = self.text.rfind("@") + 1 + place
+        return at if place >= 0 and "@" in self.text and at < len(self.text) else -1
 
     @property
     def history(self) -> str:

@@ -257,6 +257,12 @@ def test_delivery_is_told_as_far_as_it_is_known(riley, proposed):
     assert len(sent) == 1
 
 
+def test_the_character_by_which_an_address_passes_for_another_is_marked_and_named(cast, riley):
+    page = riley.get(propose_mail(cast, cc=["accounts@fernhi1l.example"]).url())
+    assert 'accounts@fernhi</bdi><span class="glyph" title="Digit one, U+0031">1</span><bdi>l.example</bdi>' in page.content.decode()
+    assert "Character 7 of its name is “1” (Digit one, U+0031), where that one has “l”." in text(page)
+
+
 def test_a_warning_that_needs_a_tick_holds_approve_back_on_the_server_too(cast, riley):
     proposed = propose_mail(cast, cc=["accounts@f\u0435rnhill.example"])
     page = riley.get(proposed.url())

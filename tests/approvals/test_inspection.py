@@ -106,7 +106,7 @@ def test_a_warning_never_repeats_what_an_argument_says(name: str) -> None:
     what, facts = of(CORPUS[name])
     for warning in inspect(what, facts=facts):
         for key, value in warning.params.items():
-            assert isinstance(value, int) or key in ("codes", "char", "kind", "shown", "real", "passes_for")
+            assert isinstance(value, int) or key in ("codes", "char", "instead", "kind", "shown", "real", "passes_for")
         said = json.dumps(warning.as_json()["params"])
         assert not {"hunter2", "4111", "DE89", "AKIA", "/home/"} & set(said.split())
         assert "hunter2" not in said and "@" not in said
@@ -154,13 +154,19 @@ def test_the_gravest_comes_first() -> None:
 def test_a_look_alike_says_what_it_passes_for() -> None:
     what = action({"to": "a@h\u0430ldenmarine.example"})
     (warning,) = inspect(what, facts=Facts(known_addresses=frozenset({"x@haldenmarine.example"})))
-    assert warning == Warning("lookalike_domain", WARN, "/arguments/to", {"passes_for": "haldenmarine.example", "char": "U+0430"})
+    found = {"passes_for": "haldenmarine.example", "char": "U+0430", "at": 1, "instead": "U+0061"}
+    assert warning == Warning("lookalike_domain", WARN, "/arguments/to", found)
     assert words(warning.code, warning.params).strong == "This is not haldenmarine.example."
 
 
 def test_a_name_that_passes_for_anybody_ever_written_to_is_a_look_alike() -> None:
     (warning,) = inspect(action({"to": "a@ha1denmarine.example"}), facts=Facts(known_domains=frozenset({"Haldenmarine.example"})))
-    assert (warning.code, warning.params) == ("lookalike_domain", {"passes_for": "haldenmarine.example"})
+    found = {"passes_for": "haldenmarine.example", "char": "U+0031", "at": 2, "instead": "U+006C"}
+    assert (warning.code, warning.params) == ("lookalike_domain", found)
+    said = words(warning.code, warning.params).text
+    assert said == "Character 3 of its name is “1” (Digit one, U+0031), where that one has “l”."
+    old = words(warning.code, {"passes_for": "haldenmarine.example"}).text  # as it was stored before
+    assert old == "The name is written with other characters that look the same."
 
 
 def test_hidden_characters_are_counted_and_named() -> None:
