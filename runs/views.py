@@ -6,6 +6,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from access import rules
@@ -71,7 +72,7 @@ def send_signal(request: HttpRequest, run_id: UUID) -> HttpResponse:
     sent = signals.send(found, kind=asked["kind"], key=key, by=request.actor, note=asked["note"])
     taken, words = steering.told(sent)
     messages.add_message(request, messages.SUCCESS if taken else messages.ERROR, words)
-    return redirect("runs:run", found.pk)
+    return _said(found)
 
 
 @require_POST
@@ -86,7 +87,7 @@ def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
         messages.error(request, str(refusal.detail or refusal.title))
     else:
         messages.success(request, "Answered. The run goes on with it.")
-    return redirect("runs:run", found.pk)
+    return _said(found)
 
 
 @require_POST
@@ -106,7 +107,12 @@ def set_limits(request: HttpRequest, run_id: UUID) -> HttpResponse:
     else:
         goes_on = "It still waits: one of them is used up." if now.state == State.WAITING else "The run goes on."
         messages.success(request, f"The limits are set. {goes_on if waits else ''}".strip())
-    return redirect("runs:run", found.pk)
+    return _said(found)
+
+
+def _said(found: Run) -> HttpResponse:
+    """Back to the run, at what is said about the form that was sent: beside it, so that nothing on the page moves."""
+    return redirect(f"{reverse('runs:run', args=(found.pk,))}#said")
 
 
 @require_safe

@@ -230,7 +230,7 @@ def test_cancelling_from_the_page_ends_the_run_once_however_often_it_is_pressed(
     sent = {"kind": "cancel", "key": "page-cancel", "note": "Solved by phone."}
     for _ in range(3):
         response = client.post(reverse("runs:signals", args=(run.pk,)), sent)
-        assert (response.status_code, response.headers["Location"]) == (302, reverse("runs:run", args=(run.pk,)))
+        assert (response.status_code, response.headers["Location"]) == (302, reverse("runs:run", args=(run.pk,)) + "#said")
     run.refresh_from_db()
     assert run.state == "cancelled"
     assert list(run.events.filter(type="run.cancelled").values_list("seq", flat=True)) == [run.seq]
