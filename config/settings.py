@@ -115,6 +115,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
                 "approvals.context.inbox_count",
+                "runs.context.recovery_count",
             ],
             "builtins": ["django.templatetags.static"],
         },

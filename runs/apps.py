@@ -9,11 +9,12 @@ class RunsConfig(AppConfig):
         from django.conf import settings
 
         from access import standing
-        from runs import live, log, signals
+        from runs import bar, context, live, log, signals
         from runs.engine import outside, workflow
 
         if signals.refuse_unread not in log.ending_guards:
             log.ending_guards.append(signals.refuse_unread)
+        bar.register("runs.recover", context.drawn_count)
         standing.changed.connect(live.rights_changed, dispatch_uid="rights-changed")
 
         workflow.load(settings.HANDRAIL_WORKFLOWS)

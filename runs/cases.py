@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from django.db.models import Q
 
 from access import rules
 from access.ids import as_uuid
@@ -118,6 +119,14 @@ class Board:
     outcomes: tuple[Run, ...]  # they wait for somebody to say what happened
     unclear: int  # how many do
     recovered: tuple[Recovered, ...]
+
+
+def waiting_count(actor: Actor) -> int:
+    """How many runs this person may help on: those that are stuck, and those of which somebody must say what happened."""
+    if not actor.workspaces("runs.recover"):
+        return 0
+    unclear = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)
+    return rules.visible(actor, Run, "runs.recover").filter(Q(state=State.PARKED) | unclear).count()
 
 
 def board(actor: Actor) -> Board:
@@ -237,6 +246,7 @@ def _text(texts: Mapping[UUID, Shown], pk: str | None) -> str:
 
 def _recovered(actor: Actor) -> list[Recovered]:
     entries = AuditEntry.objects.filter(workspace_id__in=actor.workspaces("runs.recover"), verb="recovered", at__gt=clock.now() - LATELY)
+    entries = entries.exclude(data__choice="hand_over")  # it is stuck still, and says on its card who looks after it
     latest = list(entries.order_by("-at")[:RECENT])
     runs = rules.visible(actor, Run, "runs.view").select_related("title").in_bulk([entry.subject_id for entry in latest])
     ids = {entry.actor_id for entry in latest} | {entry.data.get("to", "") for entry in latest}

@@ -25,7 +25,8 @@ SAID = {
 @require_safe
 def board(request: HttpRequest) -> HttpResponse:
     rules.require(request.actor, "runs.recover")
-    context = {"board": cases.board(request.actor), "room": "recovery"}
+    board = cases.board(request.actor)
+    context = {"board": board, "recovery_count": board.total + board.unclear, "room": "recovery"}
     return render(request, "runs/recovery.html", context)
 
 

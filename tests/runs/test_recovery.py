@@ -1,5 +1,6 @@
 """Stuck runs: an operator sees what happened and what was done, and chooses once how it goes on."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from access.rules import person
 from approvals import decisions, policy
 from approvals.models import ProposedAction
 from config import clock
-from runs import recovery
+from runs import context, recovery
 from runs.engine.tools import Unavailable
 from runs.models import Event, JournalEntry, Run
 from runs.recovery import AlreadyChosen, NotPossible
@@ -188,6 +189,18 @@ def test_a_run_whose_effect_nobody_knows_of_is_listed(cast, run, otto, outside):
     Run.objects.filter(pk=run.pk).update(state="waiting", waiting={"on": "outcome", "action": str(run.pk)})
     page = text(otto.get("/recovery"))
     assert "Waiting for somebody to say what happened 1" in page and run.ref in page
+
+
+def test_what_is_handed_over_is_not_called_recovered_and_counts_in_the_top_bar(cast, run, otto, sign_in):
+    bar = re.compile(r'id="recovery-count" class="count" data-s="failed">1<')
+    at = recovery.parking(run).seq
+    answer = otto.post(f"/runs/{run.pk}/recovery", {"choice": "hand_over", "at": at, "to": cast.otto.pk}, follow=True)
+    page = text(answer)
+    assert "looks after it" in page and "Handed over" not in page.partition("Recovered in the last 24 hours")[2]
+    assert bar.search(otto.get("/runs").content.decode()) and ">1<" in context.drawn_count(person(cast.otto.pk))
+    assert "recovery-count" not in sign_in(cast.riley).get("/runs").content.decode()
+    otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at})
+    assert 'data-s="failed" hidden>0<' in otto.get("/runs").content.decode()
 
 
 def test_nothing_stuck_says_so(cast, otto):

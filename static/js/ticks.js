@@ -1,0 +1,16 @@
+// Recovery: the button that tries the ticked runs again says how many they are, and is off while there are none.
+(() => {
+  document.addEventListener("change", ({ target }) => target.name === "case" && counted());
+  document.addEventListener("DOMContentLoaded", counted);
+  window.addEventListener("pageshow", counted); // a browser that comes back keeps its ticks
+
+  function counted() {
+    const button = document.querySelector("[data-ticks]");
+    if (!button) return;
+    const boxes = [...document.querySelectorAll('[name="case"]:not(:disabled)')];
+    const ticked = boxes.filter((box) => box.checked).length;
+    button.disabled = !ticked;
+    button.textContent = ticked ? `Try ${ticked} again` : "Try the ticked ones again";
+    document.querySelector("[data-ticked]").textContent = ticked ? `${ticked} ticked of ${boxes.length} that are safe to try again.` : "";
+  }
+})();
