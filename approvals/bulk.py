@@ -205,7 +205,10 @@ class _Read:
 
     def says(self, action: ProposedAction) -> tuple[Said, ...]:
         what = self.what(action)
-        return () if isinstance(what, str) else tuple(_different(what, self._common()))[:SAID]
+        if isinstance(what, str):
+            return ()
+        # where all are the same, it says what that is
+        return tuple(_different(what, self._common()))[:SAID] or tuple(each for each in _different(what, {}) if each.after)[:SAID]
 
     def _common(self) -> dict[str, Any]:
         """The arguments that are the same in all of them."""

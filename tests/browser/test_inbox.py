@@ -56,6 +56,7 @@ def test_riley_opens_three_that_are_alike_and_decides_on_two_together(page: Page
     page.goto(server.base_url + NOTES)
     page.get_by_role("link", name="3 alike: Call the help desk").click()
     expect(page.get_by_role("heading", name="Three alike")).to_be_visible()
+    expect(page.locator(".like__c ins").first).not_to_be_empty()  # all three say the same, and the rows say what
     expect(page.get_by_role("button", name="Approve these 3")).to_have_attribute("aria-disabled", "true")
     page.keyboard.press("a")
     expect(page.get_by_text("3 not opened.")).to_be_visible()
@@ -80,6 +81,7 @@ def test_riley_opens_three_that_are_alike_and_decides_on_two_together(page: Page
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="One approved")).to_be_visible()
     expect(page.get_by_text("recorded as #")).to_be_visible()
+    expect(page.locator(".like__done").get_by_role("link", name=re.compile(r"^#\d+$"))).to_be_visible()
     left.run.wait_for("succeeded", within=PATIENCE / 1000)
     page.reload()  # the form again: nothing more is decided
     digests = [row["digest"] for row in server.query("SELECT digest FROM approvals_decision WHERE digest = %s", left.action["digest"])]
