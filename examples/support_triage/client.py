@@ -128,7 +128,8 @@ class Desk:
         if response.is_success:
             return body
         if response.status_code >= 500:
-            raise NoAnswer(f"{path} failed with {response.status_code}; what it did before is not known.")
+            unknown = "" if method == "GET" else "; what it did before is not known"  # a read does nothing
+            raise NoAnswer(f"{path} failed with {response.status_code}{unknown}.")
         raise Refused(response.status_code, _reason(body))
 
 

@@ -15,7 +15,7 @@ from runs.story.wire import Line, object_of
 TROUBLE = {
     "timeout": "no answer in time",
     "refused": "it was refused",
-    "unavailable": "it could not be reached",
+    "unavailable": "it was not available",
     "invalid": "the answer did not fit",
     "not_found": "it was not there",
     "out_of_scope": "it is outside the run’s scope",
@@ -144,6 +144,8 @@ def tool_ended(draft: Draft, line: Line) -> None:
         return
     detail = line.text("detail")
     why: Rich = (detail,) if detail else ("nobody knows whether it happened",) if outcome == "unknown" else ()
+    if detail and took:  # what somebody wrote as a sentence goes on
+        why = (replace(detail, text=detail.text.rstrip().rstrip(".")),)
     told = (*(why or (TROUBLE.get(line.word("error"), "it failed"),)), *took)
     state = "waiting" if outcome == "unknown" else "failed"
     draft.change(row.first, last=line.seq, state=state, quiet=False, tries=(*row.tries, Try(attempt, line.seq, False, told)))
@@ -303,7 +305,8 @@ def milestone(draft: Draft, line: Line) -> None:
     detail, cites = line.text("detail"), cited(line.seqs("cites"))
     below: Rich = (*((detail, " ") if detail else ()), *cites)
     title = line.text("title")
-    draft.add(line, "milestone", (title if title else "Milestone reached",), icon="flag", lines=(below,) if below else ())
+    row = draft.add(line, "milestone", (title if title else "Milestone reached",), icon="flag", lines=(below,) if below else ())
+    draft.milestone = row.first, detail
 
 
 @tells("checkpoint.saved")
