@@ -42,6 +42,7 @@ def proposed(draft: Draft, line: Line) -> None:
     draft.actions[action.id] = action
     draft.here.asked = action.id
     reason = line.text("reason")
+    _say_once(draft, reason)
     unseen: Rich = ("Run by the agent; Handrail cannot see the call.",) if line.word("executor") == "agent" else ()
     row = draft.add(
         line,
@@ -56,6 +57,15 @@ def proposed(draft: Draft, line: Line) -> None:
         quiet=action.needs == 0,
     )
     draft.proposals[action.id] = row.first
+
+
+def _say_once(draft: Draft, reason: Text | None) -> None:
+    """A reason that the last milestone gave as well stands on the proposal alone."""
+    row, said = draft.milestone
+    if reason is not None and said is not None and said.text == reason.text:
+        cites = draft.rows[row].lines[0][2:]
+        draft.change(row, lines=(cites,) if cites else ())
+        draft.milestone = 0, None
 
 
 def proposal_facts(line: Line) -> tuple[tuple[str, Rich], ...]:

@@ -105,6 +105,7 @@ class Draft:
         self.artifacts: list[Made] = []
         self.usage = Usage()
         self.waiting: Waiting | None = None
+        self.milestone: tuple[int, Text | None] = (0, None)  # the row of the last one, and what it said
 
     # rows --------------------------------------------------------------------------------------------------------------------------
 

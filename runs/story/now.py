@@ -90,10 +90,10 @@ def _decision(draft: Draft, was: Waiting) -> tuple[Rich, tuple[Rich, ...]]:
     action = draft.actions.get(was.action)
     needs = max(was.needs, 1)
     who = "a reviewer" if needs == 1 else f"{needs} reviewers"
-    about: Rich = (": ", action.subject or Tool(action.tool)) if action else (".",)
+    about: tuple[Rich, ...] = ((action.subject or Tool(action.tool), "."),) if action else ()
     until = was.until or (action.until if action else None)
     expires: Rich = (" At ", Moment(until), " the request expires.") if until else ()
-    return (f"Waiting for {who} to decide", *about), ((IDLE, *expires),)
+    return (f"Waiting for {who} to decide.",), (*about, (IDLE, *expires))
 
 
 def _paused(draft: Draft) -> Now:

@@ -1,10 +1,12 @@
 """A draft as the page is laid out: the plan strip, and the sections of the timeline with what is still only planned."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 
 from runs.lifecycle import TERMINAL
 from runs.story.draft import Draft, Stretch
-from runs.story.shapes import Effect, Plan, PlanStep, Section, Text
+from runs.story.shapes import Effect, Item, Plan, PlanStep, Section, Text
 
 PENDING = {
     "proposed": "waiting",
@@ -18,12 +20,13 @@ PENDING = {
 
 def sections_of(draft: Draft) -> tuple[Section, ...]:
     """Sections in the order in which they were opened, and the steps of the plan that were never begun: last, or before the end."""
-    told = tuple(_section(draft, stretch) for stretch in draft.stretches)
+    firsts = sorted(draft.rows)
+    told = tuple(_section(draft, stretch, firsts) for stretch in draft.stretches)
     ending = len(told) - 1 if draft.ended_at is not None and told[-1].kind == "end" else len(told)
     return told[:ending] + tuple(_planned(draft)) + told[ending:]
 
 
-def _section(draft: Draft, stretch: Stretch) -> Section:
+def _section(draft: Draft, stretch: Stretch, firsts: list[int]) -> Section:
     return Section(
         key=stretch.key,
         kind=stretch.kind,
@@ -32,10 +35,16 @@ def _section(draft: Draft, stretch: Stretch) -> Section:
         state=state_of(draft, stretch),
         began=stretch.began,
         ended=stretch.ended,
-        items=tuple(draft.rows[row] for row in stretch.rows),
+        items=tuple(_apart(draft.rows[row], firsts) for row in stretch.rows),
         opened=stretch.opened,
         changed=stretch.changed,
     )
+
+
+def _apart(item: Item, firsts: list[int]) -> Item:
+    """The row with the range of events that it is drawn with: until the next one begins, though it may have been told more of later."""
+    at = bisect_right(firsts, item.first)
+    return replace(item, ends=min(item.last, firsts[at] - 1) if at < len(firsts) else item.last)
 
 
 def _planned(draft: Draft) -> Iterator[Section]:

@@ -160,6 +160,7 @@ class Item:
     quiet: bool = False  # drawn under “Everything” only
     minor: bool = False
     changed: int = 0  # the last event that changed how it is drawn
+    ends: int = 0  # the last event before the next row's first, of those that it stands for
 
     @property
     def last_failure(self) -> Try | None:

@@ -145,7 +145,8 @@ def test_what_is_planned_only_is_told_as_planned_and_never_reached_once_it_ended
 
 def test_a_run_that_waits_says_whom_for_and_until_when() -> None:
     story = fold(lines.proposed().lines)
-    assert said(story.now.what) == "Waiting for a reviewer to decide: E-mail a reply to Marta Oyelaran"
+    assert said(story.now.what) == "Waiting for a reviewer to decide."
+    assert said(story.now.lines[0]) == "E-mail a reply to Marta Oyelaran."
     assert (story.now.waits_for, story.now.action) == ("decision", SEND)
     assert story.now.until and story.now.since and story.now.until - story.now.since == timedelta(seconds=2639)
     block = items(story)[-1]
@@ -448,3 +449,19 @@ def test_an_event_of_a_later_vocabulary_is_told_by_its_name() -> None:
 
 def test_texts_are_equal_whatever_they_hide() -> None:
     assert Text("a", hidden={"card": 1}) == Text("a", hidden={"card": 1})
+
+
+def test_a_reason_is_told_once_and_a_range_ends_where_the_next_row_begins() -> None:
+    log = lines.begun()
+    log.add("milestone.reached", {"cites": [1]}, title="Reply ready", detail="Answers a duplicate charge.", who="agent")
+    log.add("tool.started", {"tool": "read_ticket", "step": "read_ticket#1"}, who="agent")
+    log.add("note.posted", {}, note="Between", who="agent")
+    log.add("tool.ended", {"tool": "read_ticket", "outcome": "error", "ms": 100, "step": "read_ticket#1"}, who="agent", detail="No answer.")
+    proposal = {"action": SEND, "tool": "send_email", "tool_schema": 1, "digest": DIGEST, "effect": "send", "executor": "handrail"}
+    proposal |= {"policy": NOTE, "policy_version": 1, "needs": 1, "until": log.until(2640)}
+    log.add("action.proposed", proposal, reason="Answers a duplicate charge.", subject="A reply", who="agent")
+    rows = sorted(items(fold(log.lines), quiet=True), key=lambda row: row.first)
+    said_ = [said(line) for row in rows for line in row.lines]
+    assert [words for words in said_ if "duplicate" in words] == ["Answers a duplicate charge."] and "Cites <At>." in said_
+    assert all(one.ends < other.first for one, other in zip(rows, rows[1:], strict=False))
+    assert [said(each.told) for row in rows for each in row.tries] == ["No answer after <Took>"]
