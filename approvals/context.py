@@ -10,15 +10,11 @@ from approvals import inbox, stops
 
 
 def inbox_count(request: HttpRequest) -> dict[str, Any]:
-    """`inbox_count`: how many actions wait, counted only if the page draws it; `inbox_decides`: whether for this person's decision.
-
-    `frozen_now`: what is frozen where this person is.
-    """
+    """`inbox_count`: how many actions wait for this person, counted only if the page draws it; `frozen_now`: what is frozen there."""
     actor = getattr(request, "actor", None)
     return {
         "inbox_count": SimpleLazyObject(lambda: _waiting(request)),
         "frozen_now": SimpleLazyObject(lambda: _frozen(actor)),
-        "inbox_decides": actor is not None and bool(actor.workspaces("approvals.decide")),
     }
 
 

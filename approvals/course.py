@@ -113,7 +113,7 @@ class Course:
     votes: tuple[Vote, ...]
     needs: int
     missing: int
-    people: int
+    others: int  # who may decide, has not yet, and is not this person
     who: str
     who_more: tuple[str, ...]
     group: str
@@ -175,7 +175,7 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
         votes=votes,
         needs=max(action.policy.quorum, 1),
         missing=max(max(action.policy.quorum, 1) - _given(votes), 0),
-        people=len(people),
+        others=len({str(user.pk) for user in people} - {actor.id, *(vote.reviewer for vote in votes)}),
         who=_who(action, people),
         who_more=tuple(_who_more(action, actor, people, may, votes)),
         group=action.policy.group.name if action.policy.group else "",

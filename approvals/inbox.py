@@ -129,6 +129,11 @@ class Queue:
         return self.wanted.suffix
 
     @property
+    def asks(self) -> bool:
+        """Whether what this person is asked is not to decide, but to say what became of something: then no action opens by itself."""
+        return bool(self.unknown) and not self.decides
+
+    @property
     def title(self) -> str:
         if self.wanted.view == "others":
             return "Waiting on others"
@@ -176,7 +181,7 @@ def queue(
         decided_today=_decided_today(actor) if not rows and not after else 0,
         unknown=unknown,
         wanted=wanted,
-        waiting=here + len(unknown) if wanted.is_everything else waiting_count(actor),
+        waiting=(here if decides else 0) + len(unknown) if wanted.is_everything else waiting_count(actor),
         chips=tuple(_chips(wanted, counts)) if decides else (),
     )
 
@@ -184,7 +189,7 @@ def queue(
 def waiting_count(actor: Actor) -> int:
     """How many actions wait for this person: for a decision, or for their word on what became of them. More than COUNTED are not told."""
     asks = unknown_to(actor)[: COUNTED + 1].count() if actor.workspaces("runs.recover") else 0
-    return mine(actor)[: COUNTED + 1].count() + asks
+    return (mine(actor)[: COUNTED + 1].count() if actor.workspaces("approvals.decide") else 0) + asks
 
 
 def mine(actor: Actor) -> QuerySet[ProposedAction]:

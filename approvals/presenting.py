@@ -263,7 +263,7 @@ def push_inbox(
 def beside(rows: Queue, open_id: UUID | None) -> SafeString:
     """The queue and its count, each to replace what is there."""
     queue = render_to_string("approvals/_queue.html", {"queue": rows, "open_id": open_id})
-    count = render_to_string("_inbox_count.html", {"inbox_count": rows.waiting, "inbox_decides": rows.decides})
+    count = render_to_string("_inbox_count.html", {"inbox_count": rows.waiting})
     return mark_safe(out_of_band(queue) + out_of_band(count))  # noqa: S308
 
 
@@ -292,8 +292,7 @@ def push_outcome(actor: Actor, action_id: UUID, after: int) -> tuple[str, int]:
 
 def count(actor: Actor) -> SafeString:
     """How many actions wait for this person, to replace what the top bar says."""
-    context = {"inbox_count": inbox.waiting_count(actor), "inbox_decides": bool(actor.workspaces("approvals.decide"))}
-    return out_of_band(render_to_string("_inbox_count.html", context))
+    return out_of_band(render_to_string("_inbox_count.html", {"inbox_count": inbox.waiting_count(actor)}))
 
 
 def frozen_now(actor: Actor) -> SafeString:

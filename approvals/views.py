@@ -74,7 +74,7 @@ def inbox_page(request: HttpRequest) -> HttpResponse:
         return render(request, "approvals/_rows.html", {"queue": rows})
     if _target(request) == "queue":
         return render(request, "approvals/_queue.html", {"queue": rows})
-    first = presenting.find(request.actor, rows.rows[0].id) if rows.rows else None
+    first = presenting.find(request.actor, rows.rows[0].id) if rows.rows and not rows.asks else None
     return _page(request, presenting.panel(first, request.actor) if first else None, rows=rows)
 
 
@@ -231,7 +231,6 @@ def _page(
         "open_id": opened,
         "next_row": rows.after(panel.action) if panel else None,
         "inbox_count": rows.waiting,
-        "inbox_decides": rows.decides,
         "title": plain(panel.course.subject) if panel else "Inbox",
         "room": "inbox",
         "typed": panel.typed if panel else Typed(),

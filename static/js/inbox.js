@@ -23,6 +23,7 @@
   document.addEventListener("toggle", ({ target }) => target.matches?.("details[data-fold]") && target.open && opened.add(target.dataset.fold), true);
   document.addEventListener("change", ({ target }) => target.matches(".ack") && unlock());
   unlock();
+  openInSight();
 
   function panel() {
     return document.getElementById("panel");
@@ -47,6 +48,15 @@
     since = Date.now();
     opened = new Set();
     goal = null;
+  }
+
+  // a page that was opened from elsewhere: its row is in sight within the queue, and nothing else moves
+  function openInSight() {
+    const queue = document.getElementById("queue");
+    const row = queue?.querySelector("[aria-current=true]:is(.qi)");
+    if (!row || !BESIDE.matches) return;
+    const [here, all] = [row.getBoundingClientRect(), queue.getBoundingClientRect()];
+    if (here.top < all.top || here.bottom > all.bottom) queue.scrollTop += here.top - all.top - (all.height - here.height) / 2;
   }
 
   // after a decision the focus is on the next row; the outcome stays where the bar was
@@ -103,7 +113,7 @@
     unlock();
     const newer = target.querySelector?.("[data-newer]")?.dataset.newer;
     if (newer && panel().contains(target)) show(newer);
-    const first = target.id === "queue" && panel()?.matches("[data-empty]") && document.querySelector("#queue [data-item]");
+    const first = target.id === "queue" && panel()?.matches("[data-empty]:not([data-asks])") && document.querySelector("#queue [data-item]");
     if (first) show(first.getAttribute("href"));
   }
 

@@ -7,6 +7,7 @@ import pytest
 from access.rules import NOBODY, person
 from approvals import presenting
 from approvals.context import inbox_count
+from tests.approvals.mailing import propose_mail
 
 pytestmark = pytest.mark.django_db
 
@@ -21,6 +22,8 @@ def test_it_counts_only_when_drawn_and_only_for_who_may_see(cast, django_assert_
         assert counted == 0
 
 
-def test_it_says_for_you_only_to_who_may_decide(cast):
-    assert "waiting for you" in presenting.count(person(cast.riley.pk))
-    assert "waiting</span>" in presenting.count(person(cast.morgan.pk))
+@pytest.mark.django_db(transaction=True)
+def test_it_counts_for_who_may_decide_and_not_what_others_decide(cast):
+    propose_mail(cast)
+    assert ">1<" in presenting.count(person(cast.riley.pk)) and "waiting for you" in presenting.count(person(cast.riley.pk))
+    assert " hidden>0<" in presenting.count(person(cast.morgan.pk))

@@ -97,7 +97,7 @@ def test_otto_finds_it_looks_himself_and_says_that_it_happened(page: Page, new_c
     expect(page.get_by_text("Waiting for a person to say what happened.")).to_be_visible()
     page.goto(f"{lost.server.base_url}/inbox")
     before = waiting_for_otto(page)
-    page.locator(f"a[href='{lost.path}']").click()
+    page.locator(f"#queue a[href='{lost.path}']").click()
     expect(page.get_by_role("heading", name=re.compile("did it happen"))).to_be_visible()
     for words in ("Riley Park approved exactly this", "Request left for the mail server", "A second one is blocked."):
         expect(page.get_by_text(words)).to_be_visible()
@@ -126,7 +126,7 @@ def test_otto_finds_it_looks_himself_and_says_that_it_happened(page: Page, new_c
 def test_on_a_phone_otto_finds_it_in_the_inbox_too_and_its_page_is_for_everybody(new_context: Context, lost: Lost) -> None:
     page = sign_in(new_context(viewport=PHONE).new_page(), lost.server, "Otto")
     page.goto(f"{lost.server.base_url}/inbox")
-    page.locator(f"a[href='{lost.path}']").click()
+    page.locator(f"#queue a[href='{lost.path}']").click()
     expect(page.get_by_role("button", name="Record this")).to_be_visible()
     page.locator("html[data-live=open]").wait_for()
     wrong = {}
