@@ -102,6 +102,7 @@ class Row:
     percent: int | None
     until: datetime | None = None
     strong: bool = False
+    why: str = ""  # it is stuck: in a few words
     nothing: bool = False  # it ended, and all that it asked for was rejected
 
     @property
@@ -264,7 +265,7 @@ def _views(runs: QuerySet[Run], actor: Actor, chosen: str) -> list[Facet]:
 
 
 def _page(runs: QuerySet[Run], wanted: Wanted) -> tuple[list[Run], str, str]:
-    """What waits first, by its deadline; then what runs; then what ended, the newest first. With cursors to what is older and newer."""
+    """What is stuck first; then what waits, by its deadline; what runs; what ended, the newest first. With cursors to older and newer."""
     placed = runs.filter(state__in=_states(wanted.group)).annotate(rank=RANK, due=DUE).select_related("agent", "owner", "title")
     back = _place(wanted.newer)
     if back is not None:
@@ -279,8 +280,8 @@ def _page(runs: QuerySet[Run], wanted: Wanted) -> tuple[list[Run], str, str]:
 
 
 RANK = Case(
-    When(state__in=asked.ASKING, waiting__on__in=PEOPLE, then=Value(0)),
-    When(state__in=[State.PARKED.value, State.STALLED.value], then=Value(1)),
+    When(state__in=[State.PARKED.value, State.STALLED.value], then=Value(0)),
+    When(state__in=asked.ASKING, waiting__on__in=PEOPLE, then=Value(1)),
     When(ended_at__isnull=False, then=Value(3)),
     default=Value(2),
     output_field=IntegerField(),
@@ -357,7 +358,9 @@ def _row(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Ac
     told = f"{stays} done, {heard.undone} undone, {waiting} waiting"
     until = moment(run.waiting.get("until")) if run.state in asked.ASKING else None
     words, strong = _waits_for(run, heard, people, actor)
-    return Row(run, words, marks[-MARKS:], max(len(marks) - MARKS, 0), told, percent_of(run), until, strong, _came_to_nothing(run, heard))
+    why = heard.why if State(run.state) in (State.PARKED, State.STALLED) else ""
+    nothing = _came_to_nothing(run, heard)
+    return Row(run, words, marks[-MARKS:], max(len(marks) - MARKS, 0), told, percent_of(run), until, strong, why, nothing)
 
 
 def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Actor) -> tuple[str, bool]:
@@ -377,7 +380,7 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
                 f"{heard.step_title}, step {heard.step} of {heard.steps}" if heard.step_title else "At work" if heard.steps else "Starting"
             ), False
         case State.PARKED | State.STALLED:
-            return "An operator" + (f": {heard.why}" if heard.why else ""), True
+            return "An operator", True
         case State.CANCELLING | State.COMPENSATING if run.waiting.get("on") == "outcome" and not run.waiting.get("until"):
             return WAITS["outcome"], True
         case State.CANCELLING:

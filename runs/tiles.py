@@ -109,7 +109,10 @@ def _failures(runs: QuerySet[Run]) -> list[int]:
 
 
 def _bars(days: list[int]) -> tuple[tuple[Bar, ...], str]:
-    most = max(max(days), 1)
+    """A bar a day; none at all if nothing failed."""
+    if not any(days):
+        return (), ""
+    most = max(days)
     bars = []
     for index, number in enumerate(days):
         height = max(round(HEIGHT * number / most, 1), 1.5)
