@@ -198,7 +198,7 @@ def test_each_file_says_its_size_hash_and_what_it_is_by_its_content(cast, riley)
     assert "&quot;a&quot;: [\n    1,\n    2.50,\n    &quot;x&quot;\n  ],\n  &quot;a&quot;: {}" in html, "indented, and nothing else changed"
     assert "# Title\n\n&lt;b&gt;x&lt;/b&gt;" in html
     assert f"SHA-256 of its bytes: {sha256(PDF).hexdigest()}" in said
-    assert "by content PNG image" in said and "by content PDF" in said and "by content ZIP archive" in said
+    assert "By content: PNG image" in said and "By content: PDF" in said and "By content: ZIP archive" in said
     assert "No preview: by its content it is no text, image or PDF." in said and "Secret: not shown here." in said and "hunter2" not in html
     assert html.count("SHA-256 of its bytes") == 7, "of all but the secret one"
     assert html.count('hx-trigger="intersect once"') == 2, "a picture is made when somebody looks"
