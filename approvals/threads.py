@@ -1,5 +1,6 @@
 """What was asked about an action and what the agent answered, as people see it. Made of renditions only, like all of the course."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -11,6 +12,8 @@ from approvals.asking import Said
 from approvals.inbox import ERASED
 from approvals.models import ProposedAction
 from artifacts import vault
+
+EVENT = re.compile(r"(?<![\w&#/])#(\d{1,9})\b")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,12 @@ class Exchange:
     answered_at: datetime | None = None
     cites: tuple[int, ...] = ()
     closed: bool = False
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """The events that the answer names: those that the agent cites, and those that stand in its text."""
+        written = (int(seq) for seq in EVENT.findall(self.answer))
+        return tuple(dict.fromkeys((*self.cites, *(seq for seq in written if 0 < seq < self.answer_seq))))
 
     @property
     def is_open(self) -> bool:
