@@ -1,6 +1,7 @@
 """A reviewer asks the agent about an action that waits: the answer comes into the log, the action stays as it is, and deciding goes on."""
 
 import pytest
+from django.urls import reverse
 
 from access.rules import person
 from approvals import asking, decisions, editing, exact
@@ -167,6 +168,16 @@ def test_the_page_shows_what_was_asked_and_answered(cast, client, proposed):
     assert "support-triage answered" in page and "It names #2" in page and "Waiting for a reviewer" in page
     client.force_login(cast.sam)
     assert "Riley asked" in text(client.get(proposed.url()))
+
+
+def test_the_events_that_an_answer_names_are_links_whether_cited_or_only_written(cast, client, proposed):
+    ask(proposed, cast.sam, "What do #1 and #99999 say?")
+    proposed.walk()
+    client.force_login(cast.riley)
+    page = client.get(proposed.url())
+    assert "It names #2 , #1 . Read there what it says." in text(page)
+    link = reverse("runs:event", args=(proposed.run.pk, 1))
+    assert f'What do <a class="num" href="{link}">#1</a> and #99999 say?' in page.content.decode()
 
 
 def test_a_refused_question_stays_typed(cast, client, proposed):
