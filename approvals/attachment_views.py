@@ -31,7 +31,7 @@ MAX_PAGE = 10_000
 @require_safe
 def look(request: HttpRequest, action_id: UUID, index: int) -> HttpResponse:
     """A page of an attachment as a picture, or why there is none: for htmx the part of the card, else a page of its own."""
-    action = _decidable(request, action_id)
+    action = _readable(request, action_id)
     drawn = _drawn(action, index, _page(request.GET.get("page", "1")))
     shown = {"action": action, "index": index, "drawn": drawn if isinstance(drawn, preview.Picture) else None}
     context = shown | {"why": "" if isinstance(drawn, preview.Picture) else drawn.why, "room": "inbox"}
@@ -49,7 +49,7 @@ def cards(request: HttpRequest, artifact_id: UUID) -> HttpResponse:
     payload = str(artifact.payload_id)
     actions = rules.visible(request.actor, ProposedAction, "approvals.view").filter(run_id=artifact.run_id).order_by("-proposed_seq")
     found = [action for action in actions.select_related("run") if payload in action.attachments]
-    open_to = next((each for each in found if not isinstance(decisions.may_decide(each, request.actor), No)), None)
+    open_to = next((each for each in found if not isinstance(decisions.may_read(each, request.actor), No)), None)
     index = open_to.attachments.index(payload) if open_to else 0
     return render(request, "approvals/_cards.html", {"found": found, "open_to": open_to, "index": index})
 
@@ -58,7 +58,7 @@ def cards(request: HttpRequest, artifact_id: UUID) -> HttpResponse:
 @require_safe
 def picture(request: HttpRequest, action_id: UUID, index: int, page: int) -> HttpResponse:
     """The PNG that Handrail drew of a page."""
-    drawn = _drawn(_decidable(request, action_id), index, page)
+    drawn = _drawn(_readable(request, action_id), index, page)
     if not isinstance(drawn, preview.Picture):
         raise NotFound
     return HttpResponse(drawn.png, content_type="image/png", headers=SANDBOXED)
@@ -69,7 +69,7 @@ def picture(request: HttpRequest, action_id: UUID, index: int, page: int) -> Htt
 @xframe_options_sameorigin
 def letter(request: HttpRequest, action_id: UUID) -> HttpResponse:
     """The HTML of an e-mail, to be framed by the page of its action. Its policy lets nothing run and nothing be loaded."""
-    what = exact.whole(_decidable(request, action_id))
+    what = exact.whole(_readable(request, action_id))
     name = email.html_name(what.arguments)
     if not name:
         raise NotFound
@@ -77,10 +77,10 @@ def letter(request: HttpRequest, action_id: UUID) -> HttpResponse:
     return HttpResponse(framed.document, headers=SANDBOXED | {"Content-Security-Policy": framed.policy})
 
 
-def _decidable(request: HttpRequest, action_id: UUID) -> ProposedAction:
-    """The action, for who may decide on it. Forbidden says why not."""
+def _readable(request: HttpRequest, action_id: UUID) -> ProposedAction:
+    """The action, for who may read it exactly. Forbidden says why not."""
     action = presenting.find(request.actor, action_id)
-    may = decisions.may_decide(action, request.actor)
+    may = decisions.may_read(action, request.actor)
     if isinstance(may, No):
         raise Forbidden(may.why)
     return action

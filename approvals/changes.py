@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from approvals import canonical, cards
+from approvals import canonical, cards, edit_form
 from approvals.canonical import ABSENT, CanonicalAction, pointer
 from approvals.wordwise import Part, words
 from runs.engine.tools import Tool
@@ -43,6 +43,8 @@ def between(old: CanonicalAction, new: CanonicalAction, tool: Tool | None) -> Ch
     """Every argument of both actions and how it is run: what changed first, in the order of the new action."""
     touched = {_top(change.path) for change in canonical.diff(old, new)}
     titles = tool.arguments.model_json_schema().get("properties", {}) if tool else {}
+    if tool and tool.card == "email":
+        titles = {name: {**each, "title": edit_form.LETTER.get(name, each.get("title"))} for name, each in titles.items()}
     given = new.arguments.keys() | old.arguments.keys()
     names = dict.fromkeys((*(name for name in titles if name in given), *sorted(given)))
     rows = [_row(name, titles, old, new, touched) for name in names]
@@ -60,7 +62,16 @@ def _top(path: str) -> str:
 def _row(name: str, titles: Mapping[str, Any], old: CanonicalAction, new: CanonicalAction, touched: set[str]) -> Row:
     before, after = old.arguments.get(name, ABSENT), new.arguments.get(name, ABSENT)
     title = str(titles.get(name, {}).get("title") or name)
-    return _compared(title, name, cards.said(before, joined=True), cards.said(after, joined=True), pointer("arguments", name) in touched)
+    changed = pointer("arguments", name) in touched
+    told = cards.said(before, joined=True), cards.said(after, joined=True)
+    if changed and (_nothing(before) or _nothing(after)):  # a word for nothing bears no mark: nobody wrote it
+        sides = ("none" if _nothing(before) else "del", told[0]), ("none" if _nothing(after) else "ins", told[1])
+        return Row(title, name, (sides[0],), (sides[1],), True)
+    return _compared(title, name, *told, changed)
+
+
+def _nothing(value: Any) -> bool:
+    return value is ABSENT or value is None or value in ("", [], {})
 
 
 def _files_row(old: CanonicalAction, new: CanonicalAction, touched: set[str]) -> Row:

@@ -116,6 +116,12 @@ def may_decide(action: ProposedAction, actor: Actor, *, inside: Collection[UUID]
     return No(closed if group.closed_at else f"Only {group.name} decides on this, and you are not in it.", NotInGroup)
 
 
+def may_read(action: ProposedAction, actor: Actor) -> Yes | No:
+    """Whether this person sees the exact action: who may decide on it, and who wrote it by an edit, though others decide on that."""
+    hers = action.editor_id is not None and action.editor_id == actor.user_id and rules.can(actor, "approvals.decide", action.workspace_id)
+    return Yes() if hers else may_decide(action, actor)
+
+
 def who_may(action: ProposedAction) -> list[User]:
     """The people who may decide on this action, by name."""
     group = action.policy.group

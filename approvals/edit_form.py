@@ -5,17 +5,29 @@ field's name, and stands in the form as it was typed.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import orjson
 
 from approvals import canonical, cards
+from approvals.cards import email
 from runs.engine.tools import Tool
 
 Kind = Literal["line", "text", "lines", "number", "yesno", "choice", "json"]
 PREFIX = "argument."
+# what a letter's parts are called, whatever its tool calls them
+LETTER: Mapping[str, str] = {
+    **dict.fromkeys(email.FROM, "From"),
+    **dict.fromkeys(email.CC, "Cc"),
+    **dict.fromkeys(email.BCC, "Bcc"),
+    **dict.fromkeys(email.REPLY_TO, "Reply-To"),
+    **dict.fromkeys(email.BODY, "Message"),
+    **dict.fromkeys(email.HTML, "HTML"),
+    "in_reply_to": "In-Reply-To",
+    "message_id": "Message-ID",
+}
 LONG = 90  # characters from which on a string gets more than one line
 
 
@@ -39,6 +51,11 @@ class Field:
         return PREFIX + self.name
 
     @property
+    def wide(self) -> bool:
+        copies = self.kind == "lines" and self.name in email.CC + email.BCC  # side by side
+        return self.name in email.SUBJECT or (self.kind in ("text", "json", "lines") and not copies)
+
+    @property
     def rows(self) -> int:
         return min(max(self.text.count("\n") + 1, 1 if self.kind == "lines" else 2), 16)
 
@@ -46,16 +63,35 @@ class Field:
 def fields(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Field, ...]:
     """A field for each argument that the tool takes, with the values of `arguments`."""
     schema = tool.arguments.model_json_schema()
-    return tuple(
+    found = [
         _field(name, _resolved(found, schema), arguments.get(name, found.get("default")), name in tool.fixed)
         for name, found in schema.get("properties", {}).items()
-    )
+    ]
+    return tuple(sorted(map(_of_a_letter, found), key=_place) if tool.card == "email" else found)
+
+
+def _of_a_letter(field: Field) -> Field:
+    """A part of an e-mail as letters name it. Its HTML has lines, however short it is."""
+    kind: Kind = "text" if field.kind == "line" and field.name in (*email.BODY, *email.HTML) else field.kind
+    return replace(field, title=LETTER.get(field.name, field.title), kind=kind)
+
+
+def _place(field: Field) -> int:
+    """Where a part of an e-mail stands: as on its card, then whatever else, then what the tool fills in."""
+    order = [name for names in (email.TO, email.CC, email.BCC, email.REPLY_TO, email.SUBJECT, email.BODY, email.HTML) for name in names]
+    return len(order) + 1 if field.fixed else order.index(field.name) if field.name in order else len(order)
 
 
 def read(before: tuple[Field, ...], posted: Mapping[str, str]) -> tuple[tuple[Field, ...], dict[str, Any]]:
     """What was typed: the fields as they stand now, and the arguments. The errors are in the fields; then the arguments are empty."""
     typed = tuple(_typed(field, posted) for field in before)
     return typed, {} if any(field.error for field in typed) else {field.name: _value(field) for field in typed}
+
+
+def marked(typed: tuple[Field, ...], found: Iterable[str], words: str) -> tuple[Field, ...]:
+    """The fields, and at each that names one of what was found, these words and what it is."""
+    named = {field.name: [each for each in found if each.casefold() in field.text.casefold()] for field in typed if not field.fixed}
+    return tuple(replace(field, error=f"{words}: {', '.join(named[field.name])}") if named.get(field.name) else field for field in typed)
 
 
 def _field(name: str, schema: Mapping[str, Any], value: Any, fixed: bool) -> Field:

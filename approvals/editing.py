@@ -53,6 +53,12 @@ def version(action: ProposedAction, arguments: Mapping[str, Any]) -> Version:
     return wanted
 
 
+def beyond(action: ProposedAction, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the action would touch with these arguments that is not in its run's scope. EditRefused if they do not fit the tool."""
+    touched = _tool(action).touches(_proposal(action, arguments).arguments)
+    return tuple(pk for kind, ids in touched.items() for pk in ids if pk not in action.run.scope.get(kind, ()))
+
+
 def edit(action: ProposedAction, *, by: Actor, arguments: Mapping[str, Any], digest: str) -> Edited:
     """Put these arguments up for decision instead of the ones with this digest."""
     proposal = _proposal(action, arguments)

@@ -93,7 +93,7 @@ def panel(
     """
     drawn_course = course(action, actor, typed=typed)
     before = before or _edited_from(action)
-    full = isinstance(decisions.may_decide(action, actor), Yes)
+    full = isinstance(decisions.may_read(action, actor), Yes)
     subject, reason = words(action, full)
     what, broken = _what(action, full)
     if broken and drawn_course.bar:

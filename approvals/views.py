@@ -190,7 +190,7 @@ def release(request: HttpRequest, action_id: UUID) -> HttpResponse:
 def attachment(request: HttpRequest, action_id: UUID, index: int) -> HttpResponse:
     """The exact bytes of an attachment, for who may decide. Never shown by the browser: sandboxed, and saved as a file."""
     action = presenting.find(request.actor, action_id)
-    may = decisions.may_decide(action, request.actor)
+    may = decisions.may_read(action, request.actor)
     if isinstance(may, No):
         raise Forbidden(may.why)
     found = exact.attachment(action, index)
@@ -270,6 +270,10 @@ def _edited(request: HttpRequest, action: ProposedAction, fields: tuple[edit_for
     if any(field.error for field in typed):
         return _editing(request, action, typed, error="Nothing was changed yet. Mend the fields that are marked.", status=422)
     try:
+        if beyond := editing.beyond(action, arguments):
+            typed = edit_form.marked(typed, beyond, "Outside this run’s scope")
+            told = f"It would touch {', '.join(beyond)[:200]}, outside this run’s scope. Nothing was changed yet."
+            return _editing(request, action, typed, error=told, status=422)
         version = editing.version(action, arguments)
         if checked == version.digest:
             made = editing.edit(action, by=request.actor, arguments=arguments, digest=digest)

@@ -4,8 +4,10 @@ from difflib import SequenceMatcher
 from re import compile as pattern
 from typing import Literal
 
-Part = tuple[Literal["same", "del", "ins", "none"], str]  # none: there is nothing, and the text says so
+Kind = Literal["same", "del", "ins", "gap", "none"]  # gap: line ends amid what differs; none: there is nothing, and the text says so
+Part = tuple[Kind, str]
 WORDS = pattern(r"\s+|\w+|[^\w\s]")
+LINE_ENDS = pattern(r"(\s*\n\s*)")
 ALIGNED = 400  # words between what begins and what ends the same; more are shown whole, before and after: aligning takes cubic time
 
 
@@ -35,10 +37,17 @@ def _aligned(old: list[str], new: list[str]) -> tuple[list[Part], list[Part]]:
             right.append(("same", "".join(new[c:d])))
             continue
         if b > a:
-            left.append(("del", "".join(old[a:b])))
+            left += _marked("del", "".join(old[a:b]))
         if d > c:
-            right.append(("ins", "".join(new[c:d])))
+            right += _marked("ins", "".join(new[c:d]))
     return left, right
+
+
+def _marked(kind: Kind, text: str) -> list[Part]:
+    """What differs, without its empty lines: a mark on one is a speck. Where there is nothing else, they are all there is to mark."""
+    if not text.strip():
+        return [(kind, text)]
+    return [("gap" if i % 2 else kind, piece) for i, piece in enumerate(LINE_ENDS.split(text)) if piece]
 
 
 def _framed(head: str, parts: list[Part], tail: str) -> tuple[Part, ...]:

@@ -26,6 +26,12 @@ def test_one_change_in_a_long_text_is_one_change():
     assert [kind for kind, _ in left] == ["same", "del", "same"] and [kind for kind, _ in right] == ["same", "ins", "same"]
 
 
+def test_an_empty_line_amid_what_is_new_bears_no_mark_unless_it_is_all_there_is():
+    _, right = words("Hello.", "Hello.\n\nIt is paid.\n\nYours")
+    assert [part for part in right if part[0] == "ins"] == [("ins", "It is paid."), ("ins", "Yours")]
+    assert words("a b", "a\n\nb")[1] == (("same", "a"), ("ins", "\n\n"), ("same", "b"))
+
+
 def test_what_differs_in_very_many_places_is_shown_whole():
     many = ALIGNED + 1
     left, right = words("a " * many + "b", "a b " * many + "c")

@@ -1,5 +1,6 @@
 """A reviewer edits an action: what stands is another action with another digest, which another person must decide on."""
 
+import dataclasses
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from access.rules import person
 from approvals import decisions, editing, exact, inbox, policy
 from approvals.errors import AlreadyDecided, DigestChanged, EditRefused, NothingChanged, SelfApproval, Unreadable
 from approvals.models import Decision, Grant, ProposedAction
+from runs.engine.tools import TOOLS
 from runs.models import Event, Run
 from tests.approvals.mailing import propose_change, propose_mail, rules, sent, text
 from tests.approvals.test_policy_versions import rule, save
@@ -184,6 +186,37 @@ def test_two_steps_put_it_up_and_the_new_page_says_what_changed(riley, proposed)
     assert "What changed" in text(riley.get(f"/actions/{newer.pk}"))  # however one comes to it
     assert exact.read(newer).arguments["cc"] == []
     assert "You edited this." in text(riley.get(proposed.url()))
+
+
+def test_who_edited_reads_in_full_what_they_wrote_and_others_who_may_not_decide_do_not(cast, client, proposed):
+    secret = "Hello Marta,\n\nwrite to anna.kowalska@brightwater.example or +48 601 234 567.\n"
+    made = edited(proposed, person(cast.riley.pk), body=secret).action
+    for who, sees in ((cast.riley, True), (cast.sam, True), (cast.morgan, False)):
+        client.force_login(who)
+        assert ("+48 601 234 567" in client.get(f"/actions/{made.pk}").content.decode()) is sees, who.name
+
+
+def test_an_address_outside_the_runs_scope_is_said_at_its_field_before_anything_is_proposed(cast, riley, proposed, monkeypatch):
+    limited = dataclasses.replace(TOOLS["send_mail"], touches=lambda a: {"email": a["cc"]})
+    monkeypatch.setitem(TOOLS, "send_mail", limited)
+    page = riley.post(proposed.url("edit"), typed(proposed, cc="elsewhere@other.example"))
+    html = page.content.decode()
+    assert page.status_code == 422 and "Propose my version" not in html and proposed.again().state == "waiting"
+    assert 'id="error-cc">Outside this run’s scope: elsewhere@other.example' in html and 'aria-describedby="error-cc"' in html
+    assert 'id="error-body"' not in html
+
+
+def test_a_letter_is_edited_in_the_order_and_words_of_letters(proposed):
+    fields = editing.form(proposed.action)
+    open_ones = [field.title for field in fields if not field.fixed]
+    assert open_ones[:4] == ["To", "Cc", "Bcc", "Subject"] and "Message" in open_ones and "Message-ID" in [field.title for field in fields]
+    assert [field.fixed for field in fields] == sorted(field.fixed for field in fields), "what the tool fills in comes last"
+
+
+def test_nothing_is_not_struck_as_if_somebody_had_written_it(riley, proposed):
+    shown = riley.post(proposed.url("edit"), typed(proposed, bcc="ina@brightwater.example")).content.decode()
+    row = shown.partition("Your changes</caption>")[2].partition("</table>")[0]
+    assert '<span class="dim">Nothing in it</span>' in row and "ina@brightwater.example" in row and "<del>" not in row and ">Bcc<" in row
 
 
 def test_who_decides_on_an_edit_sees_who_edited_what(cast, client, proposed):
