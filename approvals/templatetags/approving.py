@@ -40,12 +40,12 @@ def exactly(text: object, full: bool) -> SafeString:
 
 @register.simple_tag
 def linked(text: str, full: bool, run_id: UUID, upto: int) -> SafeString:
-    """As `exactly`, and each #12 that was there when the action was proposed leads to the event."""
+    """As `exactly`, numbers each on one line, and each #12 that was there when the action was proposed leads to the event."""
     pieces = _EVENT.split(text)
     drawn = []
     for at, piece in enumerate(pieces):
         is_event = at % 2 == 1 and 0 < int(piece) < upto
-        drawn.append(event(run_id, int(piece)) if is_event else exactly("#" + piece if at % 2 else piece, full))
+        drawn.append(event(run_id, int(piece)) if is_event else renditions.unbroken(exactly("#" + piece if at % 2 else piece, full)))
     return _joined(drawn)
 
 
