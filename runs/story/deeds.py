@@ -143,7 +143,8 @@ def withdrawn(draft: Draft, line: Line) -> None:
     reason |= {"ended": "because the run ended", "revised": "for a change of plan"}
     words = reason.get(line.word("reason"), "")
     _settle(draft, line, "Withdrawn at ", At(line.seq), f" {words}.", card=False)
-    draft.add(line, "state", (f"The request was withdrawn {words}".strip(),), icon="stop", said=line.text("reason"))
+    said = None if line.word("reason") == "revised" else line.text("reason")  # who asked for another plan has said why, right above
+    draft.add(line, "state", (f"The request was withdrawn {words}".strip(),), icon="stop", said=said)
 
 
 @tells("action.expired")
