@@ -208,7 +208,7 @@ class _Read:
         if isinstance(what, str):
             return ()
         # where all are the same, it says what that is
-        return tuple(_different(what, self._common()))[:SAID] or tuple(each for each in _different(what, {}) if each.after)[:SAID]
+        return tuple(_different(what, self._common()))[:SAID] or tuple(each for each in _different(what, {}) if each.after)[:1]
 
     def _common(self) -> dict[str, Any]:
         """The arguments that are the same in all of them."""
@@ -249,5 +249,7 @@ def _titles(name: str) -> dict[str, str]:
 
 
 def _short(value: Any, most: int = 60) -> str:
+    if isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()  # one text in an object is read without its braces
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= most else text[: most - 1] + "…"
