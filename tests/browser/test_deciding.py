@@ -209,7 +209,7 @@ def test_riley_edits_and_sam_approves_what_riley_wrote(new_context, waiting):
     before = len(mailbox(waiting.server))
     riley, sam = (open_live(new_context().new_page(), waiting, name) for name in ("Riley", "Sam"))
     riley.keyboard.press("e")
-    body = riley.get_by_role("textbox", name="Body")
+    body = riley.get_by_role("textbox", name="Message", exact=True)
     expect(riley.get_by_text("Nothing is sent while you edit.")).to_be_visible()
     body.fill(body.input_value().rstrip() + "\n\nI am sorry for the trouble.\n")
     riley.get_by_role("button", name="See what changes").click()
