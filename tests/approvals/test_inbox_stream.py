@@ -170,7 +170,9 @@ async def test_where_the_run_is_moves_after_the_decision(cast):
     async with inbox(cast.riley) as socket:
         assert place(await opened(socket, proposed))["Get approval"] == "waiting"
         await decide(proposed, cast.sam, "rejected", "Not yet.")
-        assert place(await hear(socket, "Where the run is"))["Get approval"] == "cancelled", "nobody said yes, so it is not in green"
+        while (steps := place(await hear(socket, "Where the run is")))["Get approval"] == "waiting":
+            pass  # drawn just before the decision
+        assert steps["Get approval"] == "cancelled", "nobody said yes, so it is not in green"
         await in_thread(proposed.walk)()
         while (steps := place(await hear(socket, "Where the run is")))["Send the reply"] != "":
             pass
