@@ -22,13 +22,12 @@ from access.models import Agent, User
 from access.rules import Actor
 from runs import endings, evidence, hub, intake, query, questions, reading, recovery, signals, starting, stream, updates
 from runs.endings import Report
-from runs.engine import compensation, gates
 from runs.errors import UnknownEventType
 from runs.intake import MAX_EVENTS, Told
 from runs.log import Text
 from runs.models import Event, Run
 from runs.stream import Page
-from runs.vocabulary import TYPES, Cites, Label, MediaType
+from runs.vocabulary import TYPES, Cites, Label, MediaType, SignalKind
 
 router = Router(tags=["runs"])
 
@@ -101,7 +100,7 @@ OneOrMany = Annotated[
 
 
 class SignalIn(Strict):
-    kind: Literal["cancel", "pause", "resume", "revise", "context"]
+    kind: SignalKind
     note: Note = ""
 
 
@@ -130,7 +129,7 @@ class AnswerIn(Strict):
 class RecoveryIn(Strict):
     """What a person chooses for a stuck run. `parked`: the event at which it got stuck; `to`: of hand_over, the id of a person."""
 
-    choice: Literal["retry", "compensate", "hand_over", "give_up"]
+    choice: recovery.Choice
     parked: Annotated[int, Field(ge=1)]
     note: Note = ""
     to: Annotated[str, StringConstraints(max_length=40)] | None = None
@@ -286,14 +285,19 @@ def recover(request: HttpRequest, run_id: str, body: RecoveryIn) -> dict[str, An
 
 
 def _recovery(run: Run) -> dict[str, Any]:
-    where = recovery.parking(run)
+    now = recovery.standing(run)
     told: dict[str, Any] = {"run": run.pk, "state": run.state, "parked": None, "choices": []}
-    if where is None:
+    if now is None:
         return told
-    undoable, in_flight = len(compensation.undoable(run)), len(gates.current().in_flight(run.pk))
-    choices = list(recovery.possible(run, where, undoable, in_flight))
+    where, undoable = now.where, len(now.undoable)
     stuck = {"seq": where.seq, "reason": where.reason, "step": where.step or None, "at": where.at}
-    return told | {"parked": stuck, "choices": choices, "undoable": undoable, "in_flight": in_flight, "handed_to": run.handed_to_id}
+    return told | {
+        "parked": stuck,
+        "choices": list(now.choices),
+        "undoable": undoable,
+        "in_flight": now.in_flight,
+        "handed_to": run.handed_to_id,
+    }
 
 
 @router.post("/runs/{run_id}/ending", response=Any, summary="End a run that an agent outside worked on")

@@ -27,6 +27,7 @@ from runs.story.course import PARKED
 from runs.story.wire import moment
 from runs.story.work import TROUBLE
 
+UNCLEAR = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)  # somebody must say what happened
 PAGE = 20
 TRAIL = 3
 LATELY = timedelta(hours=24)
@@ -125,15 +126,14 @@ def waiting_count(actor: Actor) -> int:
     """How many runs this person may help on: those that are stuck, and those of which somebody must say what happened."""
     if not actor.workspaces("runs.recover"):
         return 0
-    unclear = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)
-    return rules.visible(actor, Run, "runs.recover").filter(Q(state=State.PARKED) | unclear).count()
+    return rules.visible(actor, Run, "runs.recover").filter(Q(state=State.PARKED) | UNCLEAR).count()
 
 
 def board(actor: Actor) -> Board:
     """What this person may recover, the longest stuck first."""
     mine = rules.visible(actor, Run, "runs.recover").select_related("agent", "owner", "title", "handed_to")
     parked = mine.filter(state=State.PARKED).order_by("state_since")
-    unclear = mine.filter(state=State.WAITING, waiting__on="outcome").filter(waiting__until__isnull=True).order_by("state_since")
+    unclear = mine.filter(UNCLEAR).order_by("state_since")
     runs = list(parked[:PAGE])
     return Board(tuple(_cases(runs, actor)), parked.count(), tuple(unclear[:PAGE]), unclear.count(), tuple(_recovered(actor)))
 

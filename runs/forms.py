@@ -10,6 +10,8 @@ from django.http import QueryDict
 from runs import limits
 from runs.listing import GROUPS, VIEWS, Wanted
 from runs.rawlog import Asked
+from runs.recovery import CHOICES
+from runs.signals import KINDS
 
 MAX_NOTE = 2000
 
@@ -17,7 +19,7 @@ MAX_NOTE = 2000
 class SignalForm(forms.Form):
     """A signal from the page."""
 
-    kind = forms.ChoiceField(choices=[(kind, kind) for kind in ("cancel", "pause", "resume", "revise", "context")])
+    kind = forms.ChoiceField(choices=[(kind, kind) for kind in KINDS])
     key = forms.CharField(max_length=100)
     note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
 
@@ -32,7 +34,7 @@ class AnswerForm(forms.Form):
 class RecoveryForm(forms.Form):
     """What a person chooses for a stuck run. `at` is the event at which it got stuck."""
 
-    choice = forms.ChoiceField(choices=[(choice, choice) for choice in ("retry", "compensate", "hand_over", "give_up")])
+    choice = forms.ChoiceField(choices=[(choice, choice) for choice in CHOICES])
     at = forms.IntegerField(min_value=1)
     to = forms.UUIDField(required=False)
     note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 from uuid import UUID
 
 import orjson
@@ -20,7 +20,7 @@ from runs.models import Event, Run
 from runs.vocabulary import DeadLetterResolved, RunCompensating, RunFailed, RunQueued
 
 Choice = Literal["retry", "compensate", "hand_over", "give_up"]
-CHOICES: tuple[Choice, ...] = ("retry", "compensate", "hand_over", "give_up")
+CHOICES: tuple[Choice, ...] = get_args(Choice)
 MAX_NOTE = 2000
 MOST_AT_ONCE = 100
 
@@ -61,6 +61,26 @@ def parked_at(seq: int, body: Mapping[str, Any]) -> Parking:
     return Parking(seq, body["data"]["reason"], body["data"].get("step", ""), body["at"])
 
 
+@dataclass(frozen=True)
+class Standing:
+    """A stuck run as it stands: where, what of it can be undone, how much has no known outcome, and what can be chosen."""
+
+    where: Parking
+    undoable: list[Effect]
+    in_flight: int
+    choices: tuple[Choice, ...]
+
+
+def standing(held: Run | Held) -> Standing | None:
+    """How a stuck run stands; None if it is not stuck. Of a held run also by what this transaction has told."""
+    run = held.row if isinstance(held, Held) else held
+    where = parking(run)
+    if where is None:
+        return None
+    undoable, in_flight = compensation.undoable(held), len(gates.current().in_flight(run.pk))
+    return Standing(where, undoable, in_flight, possible(run, where, len(undoable), in_flight))
+
+
 def possible(run: Run, where: Parking, undoable: int, in_flight: int) -> tuple[Choice, ...]:
     """What can be chosen, in this order. `undoable`: how many effects can be undone; `in_flight`: how many have no known outcome."""
     again = bool(run.workflow) and not (where.reason == "refused" and not where.step)  # what people rejected is not asked for again
@@ -79,20 +99,17 @@ def choose(run: Run, choice: Choice, *, at: int, by: Actor, note: str = "", to: 
     if len(note) > MAX_NOTE:
         raise BadInput(f"The note has {len(note)} characters; at most {MAX_NOTE} are kept.")
     with log.holding(run.pk) as held:
-        where = parking(held.row)
-        if where is None or where.seq != at:
-            raise AlreadyChosen(
-                f"The run is {held.row.state}.", state=held.row.state, seq=held.row.seq, parked=where.seq if where else None
-            )
-        undoable = compensation.undoable(held)
-        open_to = possible(held.row, where, len(undoable), len(gates.current().in_flight(held.row.pk)))
-        if choice not in open_to:
-            raise NotPossible(f"Possible are: {', '.join(open_to)}.", choices=list(open_to))
+        now = standing(held)
+        if now is None or now.where.seq != at:
+            parked = now.where.seq if now else None
+            raise AlreadyChosen(f"The run is {held.row.state}.", state=held.row.state, seq=held.row.seq, parked=parked)
+        if choice not in now.choices:
+            raise NotPossible(f"Possible are: {', '.join(now.choices)}.", choices=list(now.choices))
         _check_to(held.row, choice, to)
         told = DeadLetterResolved(letter=held.row.pk, choice=choice, to=to.pk if to else None)
-        held.append(told, actor=by, texts={"note": Text(note.strip())} if note.strip() else {}, caused_by=where.seq)
+        held.append(told, actor=by, texts={"note": Text(note.strip())} if note.strip() else {}, caused_by=at)
         held.change(handed_to=None)
-        CARRY_OUT[choice](held, where, undoable, to)
+        CARRY_OUT[choice](held, now.where, now.undoable, to)
         more: dict[str, Any] = {"to": str(to.pk)} if to else {}
         audit.record(by, "recovered", workspace_id=held.row.workspace_id, subject=("run", held.row.pk), choice=choice, seq=at, **more)
     if choice in ("compensate", "give_up"):

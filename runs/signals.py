@@ -4,7 +4,7 @@ Each carries an idempotency key, is checked against the run's state under its lo
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 from uuid import UUID
 
 from access import audit, characters
@@ -27,11 +27,12 @@ from runs.vocabulary import (
     RunPaused,
     RunQueued,
     SignalApplied,
+    SignalKind,
     SignalReceived,
     SignalRefused,
 )
 
-KINDS = ("cancel", "pause", "resume", "revise", "context")
+KINDS = get_args(SignalKind)
 FROM_AGENTS = ("cancel", "pause")  # a key stops its own run; that it goes on, and what it should know, is for people to say
 FROM_PARENT = "parent-"  # how the key of a signal begins that a child has from its parent
 WITH_A_NOTE = ("revise", "context")  # what they ask for stands in the note

@@ -1,5 +1,6 @@
 """Asking people something, and waiting for the answer: the run spends nothing meanwhile, and a replay gets the same answer."""
 
+from datetime import date
 from uuid import UUID, uuid5
 
 import orjson
@@ -29,13 +30,14 @@ def ask(walk: Walk, question: str) -> str:
     if answered is None:
         raise Waits(RunWaiting(on="answer", question=asked))
     seq, payload = answered
+    said = (vault.opened(payload) or b"").decode()
     with walk.hold() as run:
-        walk.journal.end(run, entry, (vault.opened(payload) or b"").decode(), label=payload.label, seq=seq)
+        walk.journal.end(run, entry, said, label=payload.label, seq=seq)
         walk.completed(run, step, None, 0)
-    return (vault.opened(payload) or b"").decode()
+    return said
 
 
-def answer_to(run_id: UUID, month: object, question: UUID) -> tuple[int, Payload] | None:
+def answer_to(run_id: UUID, month: date, question: UUID) -> tuple[int, Payload] | None:
     """The event that answers a question of a run, with what it says; None while nobody has."""
     told = (
         Event.objects.filter(run_month=month, run_id=run_id, type="question.answered")

@@ -6,7 +6,7 @@ from typing import Any
 from artifacts import vault
 from artifacts.models import Payload
 from runs import log
-from runs.engine import budget
+from runs.engine import budget, effects
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.values import read_back, wrap
 from runs.engine.walk import Walk
@@ -39,7 +39,7 @@ def _begin(
     from runs import starting  # which knows the workflows, whose channel this is a part of
 
     with walk.hold() as run:
-        if wider := _wider(run.row, scope):
+        if wider := effects.beyond_scope(run.row, scope or {}):
             raise Parked("out_of_scope", step=step, detail=f"Its child run would touch {wider}, outside this run's scope.")
         entry = walk.journal.begin(step, kind="child", given=[workflow, dict(arguments)])
         made = starting.start_child(
@@ -54,11 +54,6 @@ def _begin(
         run.append(StepStarted(step=step, kind="child"), actor=walk.agent)
         run.append(ChildStarted(run=made.pk, ref=made.ref, step=step), actor=walk.agent)
     return entry, made
-
-
-def _wider(parent: Run, scope: Mapping[str, Any] | None) -> str:
-    beyond = {kind: [pk for pk in ids if pk not in parent.scope.get(kind, ())] for kind, ids in (scope or {}).items()}
-    return "; ".join(f"{kind} {', '.join(map(str, ids))[:200]}" for kind, ids in beyond.items() if ids)
 
 
 def _left(parent: Run, steps: int) -> dict[str, int]:

@@ -8,7 +8,7 @@ the outside honours the key, or the call is past its hard deadline and the tool'
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -74,9 +74,13 @@ def check_scope(run: Held, tool: Tool, arguments: Mapping[str, Any], step: str) 
 
 def outside_scope(run: Run, tool: Tool, arguments: Mapping[str, Any]) -> str:
     """What the tool would touch that is not in the run's scope, in words; empty if nothing."""
-    touched = tool.touches(arguments).items()
-    outside = {kind: [pk for pk in ids if pk not in run.scope.get(kind, ())] for kind, ids in touched}
-    return "; ".join(f"{kind} {', '.join(ids)[:200]}" for kind, ids in outside.items() if ids)
+    return beyond_scope(run, tool.touches(arguments))
+
+
+def beyond_scope(run: Run, touched: Mapping[str, Sequence[str]]) -> str:
+    """What of these is not in the run's scope, in words; empty if nothing. `touched`: kind of thing → ids."""
+    outside = {kind: [pk for pk in ids if pk not in run.scope.get(kind, ())] for kind, ids in touched.items()}
+    return "; ".join(f"{kind} {', '.join(map(str, ids))[:200]}" for kind, ids in outside.items() if ids)
 
 
 def perform(
