@@ -23,7 +23,9 @@ from runs.engine.tools import TOOLS
 from runs.lifecycle import State
 from runs.models import Event, Run
 from runs.recovery import Choice, Parking
+from runs.story import titles
 from runs.story.course import PARKED
+from runs.story.shapes import Step
 from runs.story.wire import moment
 from runs.story.work import TROUBLE
 
@@ -191,11 +193,9 @@ def _option(choice: Choice, run: Run, where: Parking, effects: Sequence[Done], c
 
 
 def step_title(step: str) -> str:
-    """A step in people's words: the title of its tool, else its name."""
-    name = step.rpartition("/")[2].partition("#")[0].removeprefix("propose.")
-    if name in TOOLS:
-        return TOOLS[name].title
-    return {"perform": "Do what was approved"}.get(name, name.removeprefix("model.").replace("_", " ").replace("-", " ").capitalize())
+    """A step in people's words, at the head of what it says."""
+    title = titles.of_step(Step(step))
+    return "Do what was approved" if title == titles.APPROVED else title
 
 
 def _things(number: int) -> str:
