@@ -160,10 +160,11 @@ class Channel:
             entry = walk.journal.begin(step, kind="model", given=given)
             run.append(StepStarted(step=step, kind="model", plan_step=plan_step, attempt=entry.attempts), actor=walk.agent)
         begun = time.monotonic()
+        points.reached(f"asking-{step}", walk.id)
         with walk.lease.calling(MODEL_DEADLINE):
             completion = models.ask(prompt, variables)
         ms = effects.ms_since(begun)
-        points.reached("model-answered")
+        points.reached("model-answered", walk.id)
         with walk.hold() as run:
             texts = {"input": json_text(variables, "secret"), "output": json_text(dict(completion.values), "personal")}
             seq = run.append(completion.told(prompt, ms=ms, step=step), actor=walk.agent, texts=texts)

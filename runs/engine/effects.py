@@ -91,7 +91,7 @@ def perform(
     Gives {"happened": True, "result": what the tool returned}, also when an earlier worker, a look-up or a person settled it; or
     {"happened": False, "result": None} when a person said that it did not happen, or its approval lapsed before.
     """
-    points.reached("approved")
+    points.reached("approved", lease.run_id)
     with hold(lease) as run:
         entry = journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
         taken = gates.current().redeem(run, action_id, token=lease.token, worker=lease.worker)
@@ -105,7 +105,7 @@ def perform(
         raise Parked("refused", step=step, detail=f"The grant could not be redeemed: {taken.why}.")
     if isinstance(taken, Spent):
         return _spent(lease, journal, agent, entry, taken, plan_step, plan_length)
-    points.reached(f"redeemed-{taken.tool}")
+    points.reached(f"redeemed-{taken.tool}", lease.run_id)
     performance = Performance(lease, journal, agent, entry, plan_step, taken, plan_length)
     return _run(performance) if taken.fresh else _recover(performance)
 
@@ -137,6 +137,7 @@ def _run(p: Performance) -> Any:
     with hold(p.lease) as run:
         data = ToolStarted(tool=p.tool.name, tool_schema=p.tool.schema_version, effect=p.tool.effect, step=p.entry.step)
         run.append(data, actor=p.agent)
+    points.reached(f"calling-{p.tool.name}", p.lease.run_id)
     begun, p.called = time.monotonic(), True
     try:
         with p.lease.calling(p.tool.deadline + 2):
@@ -146,7 +147,7 @@ def _run(p: Performance) -> Any:
     except Exception as error:  # whatever a tool's own code raises says nothing about what the outside did
         logger.exception("tool raised", extra={"run": str(p.lease.run_id), "step": p.entry.step})
         return _went_wrong(p, ToolError(f"The tool raised {type(error).__name__}."), ms_since(begun))
-    points.reached(f"called-{p.tool.name}")
+    points.reached(f"called-{p.tool.name}", p.lease.run_id)
     return _settle(p, result, found=False, ms=ms_since(begun))
 
 
@@ -229,6 +230,7 @@ def _look_up(p: Performance) -> Found | Absent | Unsure:
         logger.exception("look-up raised", extra={"run": str(p.lease.run_id), "step": p.entry.step})
         looked, trouble = Unsure(f"The look-up raised {type(error).__name__}."), "error"
     _tell_look(p, looked, trouble, ms_since(begun))
+    points.reached(f"looked-up-{p.tool.name}", p.lease.run_id)
     return looked
 
 

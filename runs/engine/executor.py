@@ -12,7 +12,7 @@ from access.rules import Actor
 from artifacts import vault
 from config import clock
 from runs import live, log, updates
-from runs.engine import asking, compensation, effects, gates, lease, workflow
+from runs.engine import asking, compensation, effects, gates, lease, points, workflow
 from runs.engine.journal import Journal
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Interrupted, Parked, Waits
@@ -34,6 +34,7 @@ def execute(run_id: UUID) -> str:
     if held is None:
         return "busy"
     with lease.heartbeat(held):
+        points.reached("claimed", run_id)
         try:
             return _walk(held)
         except (StaleToken, RunEnded) as error:  # whoever took over, or cancelled, wrote the log
@@ -111,6 +112,7 @@ def _wait(held: Claim, outcome: Waits) -> str:
         run.change(wake_at=wake_at)
         if came := _came_meanwhile(run, waiting):
             run.move(State.QUEUED, RunQueued(reason=came))
+        points.reached("waiting", held.run_id)
         lease.release(held)  # with the state: whoever is called for the run from now on finds it free
     return "waiting"
 
@@ -163,4 +165,6 @@ def _succeed(held: Claim) -> str:
             return "interrupted"
         gates.current().withdraw_open(run, reason="ended")
         run.move(State.SUCCEEDED, RunSucceeded(report=report.seq if report else None))
+        points.reached("ending", held.run_id)
+    points.reached("ended", held.run_id)
     return "succeeded"

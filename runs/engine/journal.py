@@ -13,6 +13,7 @@ import orjson
 
 from artifacts import vault
 from config import clock
+from runs.engine import points
 from runs.engine.outcomes import Parked
 from runs.log import Held
 from runs.models import JournalEntry
@@ -65,6 +66,7 @@ class Journal:
         entry.attempts += 1
         entry.save()
         self._entries[step] = entry
+        points.reached(f"begin-{step}", self.run_id)
         return entry
 
     def became(self, entry: JournalEntry, action_id: UUID) -> None:
@@ -82,6 +84,7 @@ class Journal:
         entry.result = vault.keep(held.row.workspace_id, orjson.dumps(result), label=label, media_type="application/json")
         entry.state, entry.ended_at, entry.token, entry.seq = "done", clock.now(), self.token, seq
         entry.save()
+        points.reached(f"end-{entry.step}", self.run_id)
 
 
 def steps_of(run_id: UUID) -> int:

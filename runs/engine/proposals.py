@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from runs import log, signals
-from runs.engine import effects, gates, looking, waiting
+from runs.engine import effects, gates, looking, points, waiting
 from runs.engine.answering import Answers, answer_open
 from runs.engine.gates import Answer, Attached, Proposal
 from runs.engine.journal import digest, result_of
@@ -82,6 +82,7 @@ def _put_up(walk: Walk, proposal: Proposal, given: Any, plan_title: str, revisab
             walk.journal.became(entry, answer.action_id)
     if refused is not None:
         raise Parked("refused", step=step, detail=refused.detail)
+    points.reached(f"proposed-{tool.name}", walk.id)
     return entry
 
 

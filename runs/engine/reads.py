@@ -8,7 +8,7 @@ import orjson
 
 from config import clock
 from runs import log
-from runs.engine import effects
+from runs.engine import effects, points
 from runs.engine.journal import digest
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.retry import Again, Stop, decide
@@ -39,6 +39,7 @@ def read(walk: Walk, tool: Tool, arguments: dict[str, Any]) -> Any:
     entry, plan_step = _begin(walk, tool, arguments, step), walk.plan_step(tool.title)
     call = Call(walk.id, step, key=f"{walk.ref}-{step}", deadline=tool.deadline, last_check=lambda: None)
     begun = time.monotonic()
+    points.reached(f"asking-{step}", walk.id)
     try:
         with walk.lease.calling(tool.deadline + 5):
             result = tool(call, arguments)

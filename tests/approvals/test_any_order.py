@@ -367,7 +367,7 @@ class Channel(People):
         """A worker is killed before it redeems, before it calls, or after; another comes once its lease is over."""
         where = ("approved", "redeemed", "called")[it.n % 3]
 
-        def die(name: str) -> None:
+        def die(name: str, *_: object) -> None:
             if name.startswith(where):
                 raise Killed
 

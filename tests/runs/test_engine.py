@@ -212,7 +212,7 @@ def crash_before_the_send(cast, run: Run, monkeypatch: pytest.MonkeyPatch) -> Pr
     class Killed(BaseException):
         pass
 
-    def die(name):
+    def die(name, *_):
         if name == "redeemed-say":
             raise Killed
 
