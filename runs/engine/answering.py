@@ -18,6 +18,7 @@ from runs.engine import effects, gates, models
 from runs.engine.gates import Question
 from runs.engine.lease import Claim
 from runs.engine.models import Completion
+from runs.engine.walk import hold
 from runs.log import Held, Text
 from runs.vocabulary import QuestionAnswered
 
@@ -43,7 +44,7 @@ def answer_open(lease: Claim, agent: Actor, action_id: UUID, answers: Answers | 
     for question in gates.current().questions(action_id):
         begun = time.monotonic()
         completion = _asked(lease, question, answers)
-        with effects.hold(lease) as run:
+        with hold(lease) as run:
             caused_by = _tell_call(run, agent, question, answers, completion, begun) if answers and completion else None
             _tell(run, agent, question, answers, completion, caused_by)
 

@@ -144,7 +144,7 @@ class Channel:
         if entry is not None and entry.state == "done":
             return result_of(entry)
         plan_step = walk.plan_step(TOOLS[answer.tool].title)
-        return effects.perform(walk.lease, walk.journal, walk.agent, step, answer.action_id, plan_step, len(walk.plan))
+        return effects.perform(walk, step, answer.action_id, plan_step)
 
     def ask_model(self, prompt: str, **variables: Any) -> Any:
         """Have a model answer a named prompt. The answer is recorded; a replay gives the same one."""

@@ -7,7 +7,7 @@ journaled, so that a worker that is killed in the middle undoes nothing twice. I
 from typing import Any
 
 from runs import log, signals
-from runs.engine import effects, gates, ledger
+from runs.engine import gates, ledger
 from runs.engine.channel import Channel
 from runs.engine.gates import Approved
 from runs.engine.journal import Journal, result_of
@@ -15,6 +15,7 @@ from runs.engine.lease import Claim
 from runs.engine.ledger import Effect
 from runs.engine.outcomes import Parked
 from runs.engine.tools import TOOLS, Tool
+from runs.engine.walk import hold
 from runs.lifecycle import State
 from runs.log import Held
 from runs.models import Event, JournalEntry, Run
@@ -31,7 +32,7 @@ def undo(run: Run, held: Claim) -> None:
     since, journal, left = _begun(run), Journal(run.pk, held.token), undoable(run)
     for number, effect in enumerate(left):
         _undo(run, held, journal.on(effect.branch), effect, since)
-        with effects.hold(held) as locked:
+        with hold(held) as locked:
             _checkpoint(locked, effect, len(left) - number - 1)
 
 
@@ -64,7 +65,7 @@ def _undo(run: Run, held: Claim, journal: Journal, effect: Effect, since: int) -
             elif answer.seq > since:
                 raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
     except Parked as trouble:
-        with effects.hold(held) as locked:
+        with hold(held) as locked:
             locked.append(EffectUndoFailed(key=effect.key, reason="refused" if trouble.reason == "refused" else "error"), actor=log.ENGINE)
             _checkpoint(locked, effect, len(undoable(locked)))
         raise Parked("undo_failed", step=trouble.step, detail=trouble.detail) from None

@@ -8,8 +8,7 @@ the outside honours the key, or the call is past its hard deadline and the tool'
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,53 +16,37 @@ from uuid import UUID
 
 import orjson
 
-from access.rules import Actor
 from config import clock
 from runs import log, signals
 from runs.engine import gates, ledger, points
 from runs.engine.gates import NotGranted, Redemption, Spent
-from runs.engine.journal import Journal
-from runs.engine.lease import Claim
 from runs.engine.outcomes import Interrupted, Parked, Waits
 from runs.engine.retry import Again, decide
 from runs.engine.tools import TOOLS, Absent, Call, Fenced, Found, Tool, ToolError, Unsure
+from runs.engine.walk import Walk
 from runs.lifecycle import State
 from runs.log import Held, Text
 from runs.models import Event, JournalEntry, Run
-from runs.vocabulary import LOOK_UP, CheckpointSaved, RunWaiting, StepCompleted, StepStarted, ToolEnded, ToolStarted
+from runs.vocabulary import LOOK_UP, RunWaiting, StepStarted, ToolEnded, ToolStarted
 
 logger = logging.getLogger(__name__)
 MAX_LOOKS = 3  # look-ups that tell nothing before a person is asked
 LOOK_AGAIN = 2.0  # seconds between them
-SETTLES = (State.CANCELLING, State.PAUSED, State.QUEUED)  # cancelled or paused under way, or to go on again meanwhile
 
 
 @dataclass
 class Performance:
     """One redeemed action on its way through its stages."""
 
-    lease: Claim
-    journal: Journal
-    agent: Actor
+    walk: Walk
     entry: JournalEntry
     plan_step: int | None
     redemption: Redemption
-    plan_length: int
     called: bool = False  # by this worker, on this walk
 
     @property
     def tool(self) -> Tool:
         return TOOLS[self.redemption.tool]
-
-
-@contextmanager
-def hold(lease: Claim, *, settling: bool = False) -> Iterator[Held]:
-    """The run's lock under this worker's token. Interrupted if it is no longer at work; `settling` may finish what was begun."""
-    with log.holding(lease.run_id, token=lease.token) as run:
-        if run.row.state != lease.works and not (settling and run.row.state in SETTLES):
-            raise Interrupted(run.row.state)
-        lease.goes_on()
-        yield run
 
 
 def check_scope(run: Held, tool: Tool, arguments: Mapping[str, Any], step: str) -> None:
@@ -83,80 +66,78 @@ def beyond_scope(run: Run, touched: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{kind} {', '.join(map(str, ids))[:200]}" for kind, ids in outside.items() if ids)
 
 
-def perform(
-    lease: Claim, journal: Journal, agent: Actor, step: str, action_id: UUID, plan_step: int | None, plan_length: int
-) -> dict[str, Any]:
+def perform(walk: Walk, step: str, action_id: UUID, plan_step: int | None) -> dict[str, Any]:
     """Run an approved action, once.
 
     Gives {"happened": True, "result": what the tool returned}, also when an earlier worker, a look-up or a person settled it; or
     {"happened": False, "result": None} when a person said that it did not happen, or its approval lapsed before.
     """
-    points.reached("approved", lease.run_id)
-    with hold(lease) as run:
-        entry = journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
-        taken = gates.current().redeem(run, action_id, token=lease.token, worker=lease.worker)
+    points.reached("approved", walk.id)
+    with walk.hold() as run:
+        entry = walk.journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
+        taken = gates.current().redeem(run, action_id, token=walk.lease.token, worker=walk.lease.worker)
         if isinstance(taken, gates.Frozen):  # raised in here, so that nothing of this attempt is written or counted
             raise Waits(RunWaiting(on="unfreezing", action=action_id, tool=taken.tool, until=taken.until))
         if isinstance(taken, NotGranted) and taken.lapsed:
-            return _lapsed(run, journal, entry)
+            return _lapsed(walk, run, entry)
         if isinstance(taken, Redemption):
-            run.append(StepStarted(step=step, kind="perform", plan_step=plan_step, attempt=entry.attempts), actor=agent)
+            run.append(StepStarted(step=step, kind="perform", plan_step=plan_step, attempt=entry.attempts), actor=walk.agent)
     if isinstance(taken, NotGranted):
         raise Parked("refused", step=step, detail=f"The grant could not be redeemed: {taken.why}.")
     if isinstance(taken, Spent):
-        return _spent(lease, journal, agent, entry, taken, plan_step, plan_length)
-    points.reached(f"redeemed-{taken.tool}", lease.run_id)
-    performance = Performance(lease, journal, agent, entry, plan_step, taken, plan_length)
+        return _spent(walk, entry, taken, plan_step)
+    points.reached(f"redeemed-{taken.tool}", walk.id)
+    performance = Performance(walk, entry, plan_step, taken)
     return _run(performance) if taken.fresh else _recover(performance)
 
 
-def _lapsed(run: Held, journal: Journal, entry: JournalEntry) -> dict[str, Any]:
+def _lapsed(walk: Walk, run: Held, entry: JournalEntry) -> dict[str, Any]:
     """Nobody used the approval in time, such as while it was frozen: it surely did not happen, and is for people to decide again."""
     outcome = {"happened": False, "result": None}
-    journal.end(run, entry, outcome, label="internal", seq=run.row.seq)
+    walk.journal.end(run, entry, outcome, label="internal", seq=run.row.seq)
     return outcome
 
 
-def settle_in_flight(lease: Claim, journal: Journal, agent: Actor) -> None:
+def settle_in_flight(walk: Walk) -> None:
     """A cancelled run: find out what became of whatever was under way. Sends nothing."""
-    for action_id in gates.current().in_flight(lease.run_id):
-        step = next(e.step for e in journal.all() if e.action_id == action_id and e.kind == "perform")
-        with hold(lease, settling=True) as run:
-            entry = journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
-            taken = gates.current().redeem(run, action_id, token=lease.token, worker=lease.worker)
+    for action_id in gates.current().in_flight(walk.id):
+        step = walk.journal.performing(action_id).step
+        with walk.hold(settling=True) as run:
+            entry = walk.journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
+            taken = gates.current().redeem(run, action_id, token=walk.lease.token, worker=walk.lease.worker)
             if isinstance(taken, NotGranted):  # nothing of it can be looked up here, so that only a person can tell
                 gates.current().ask_what_became(run, action_id)
         if isinstance(taken, NotGranted):
             raise Waits(RunWaiting(on="outcome", action=action_id))
         if isinstance(taken, Redemption):
-            _recover(Performance(lease, journal, agent, entry, None, taken, 0), may_send=False)
+            _recover(Performance(walk, entry, None, taken), may_send=False)
 
 
 def _run(p: Performance) -> Any:
     """Call the tool with exactly what was approved."""
-    with hold(p.lease) as run:
+    with p.walk.hold() as run:
         data = ToolStarted(tool=p.tool.name, tool_schema=p.tool.schema_version, effect=p.tool.effect, step=p.entry.step)
-        run.append(data, actor=p.agent)
-    points.reached(f"calling-{p.tool.name}", p.lease.run_id)
+        run.append(data, actor=p.walk.agent)
+    points.reached(f"calling-{p.tool.name}", p.walk.id)
     begun, p.called = time.monotonic(), True
     try:
-        with p.lease.calling(p.tool.deadline + 2):
+        with p.walk.lease.calling(p.tool.deadline + 2):
             result = p.tool(_call(p, begun), p.redemption.arguments)
     except ToolError as error:
         return _went_wrong(p, error, ms_since(begun))
     except Exception as error:  # whatever a tool's own code raises says nothing about what the outside did
-        logger.exception("tool raised", extra={"run": str(p.lease.run_id), "step": p.entry.step})
+        logger.exception("tool raised", extra={"run": str(p.walk.id), "step": p.entry.step})
         return _went_wrong(p, ToolError(f"The tool raised {type(error).__name__}."), ms_since(begun))
-    points.reached(f"called-{p.tool.name}", p.lease.run_id)
+    points.reached(f"called-{p.tool.name}", p.walk.id)
     return _settle(p, result, found=False, ms=ms_since(begun))
 
 
 def _went_wrong(p: Performance, error: ToolError, ms: int) -> Any:
     """A call without a result: nothing happened for sure, or it must be found out."""
-    with hold(p.lease, settling=True) as run:
+    with p.walk.hold(settling=True) as run:
         outcome = "error" if error.happened is False else "unknown"
         data = ToolEnded(tool=p.tool.name, outcome=outcome, ms=ms, step=p.entry.step, error=error.kind)
-        run.append(data, actor=p.agent, texts={"detail": Text(str(error) or type(error).__doc__ or "", p.tool.label)})
+        run.append(data, actor=p.walk.agent, texts={"detail": Text(str(error) or type(error).__doc__ or "", p.tool.label)})
         cancelled = run.row.state == State.CANCELLING
     if error.happened is not False:
         return _recover(p)
@@ -168,7 +149,7 @@ def _went_wrong(p: Performance, error: ToolError, ms: int) -> Any:
 
 def _give_up(p: Performance, detail: str) -> Any:
     """It surely did not happen and is not tried again: the grant is spent without effect."""
-    with hold(p.lease, settling=True) as run:
+    with p.walk.hold(settling=True) as run:
         gates.current().failed(run, p.redemption, detail=detail)
         ended = _finish_if_cancelling(run)
     if ended:
@@ -222,15 +203,15 @@ def _look_up(p: Performance) -> Found | Absent | Unsure:
         return Unsure("This tool has no look-up.")
     begun = time.monotonic()
     try:
-        with p.lease.calling(p.tool.deadline + 2):
+        with p.walk.lease.calling(p.tool.deadline + 2):
             looked, trouble = p.tool.lookup(_call(p, begun), p.redemption.arguments), None
     except ToolError as error:
         looked, trouble = Unsure(str(error) or type(error).__doc__ or ""), error.kind
     except Exception as error:
-        logger.exception("look-up raised", extra={"run": str(p.lease.run_id), "step": p.entry.step})
+        logger.exception("look-up raised", extra={"run": str(p.walk.id), "step": p.entry.step})
         looked, trouble = Unsure(f"The look-up raised {type(error).__name__}."), "error"
     _tell_look(p, looked, trouble, ms_since(begun))
-    points.reached(f"looked-up-{p.tool.name}", p.lease.run_id)
+    points.reached(f"looked-up-{p.tool.name}", p.walk.id)
     return looked
 
 
@@ -245,7 +226,7 @@ def _tell_look(p: Performance, looked: Found | Absent | Unsure, trouble: Any, ms
         error="not_found" if isinstance(looked, Absent) else trouble,
     )
     texts = {"detail": Text(looked.why, p.tool.label)} if isinstance(looked, Unsure) and looked.why else {}
-    with hold(p.lease, settling=True) as run:
+    with p.walk.hold(settling=True) as run:
         run.append(ended, actor=log.ENGINE, texts=texts)
 
 
@@ -254,7 +235,7 @@ def _look_again(p: Performance, wait: float) -> Any:
 
 
 def _ask_a_person(p: Performance) -> Any:
-    with hold(p.lease, settling=True) as run:
+    with p.walk.hold(settling=True) as run:
         gates.current().unknown(run, p.redemption, reason=_how_lost(run, p))
     raise Waits(RunWaiting(on="outcome", action=p.redemption.action_id))
 
@@ -272,10 +253,10 @@ def _how_lost(run: Held, p: Performance) -> str:
 def _settle(p: Performance, result: Any, *, found: bool, ms: int) -> Any:
     """Receipt, events and journal in one transaction: from here on it is never done again."""
     outcome = {"happened": True, "result": result}
-    with hold(p.lease, settling=True) as run:
+    with p.walk.hold(settling=True) as run:
         if not found:
             texts = {"result": Text(orjson.dumps(result), p.tool.label, "application/json")}
-            run.append(ToolEnded(tool=p.tool.name, outcome="ok", ms=ms, step=p.entry.step), actor=p.agent, texts=texts)
+            run.append(ToolEnded(tool=p.tool.name, outcome="ok", ms=ms, step=p.entry.step), actor=p.walk.agent, texts=texts)
         gates.current().executed(run, p.redemption, result=result, label=p.tool.label, found=found)
         subject = p.tool.done or p.tool.subject
         seq = ledger.tell(
@@ -287,30 +268,23 @@ def _settle(p: Performance, result: Any, *, found: bool, ms: int) -> Any:
             step=p.entry.step,
             texts={"subject": Text(subject(p.redemption.arguments) if subject else p.tool.title, p.tool.label)},
         )
-        p.journal.end(run, p.entry, outcome, label=p.tool.label, seq=seq)
-        run.change(working_ms=run.row.working_ms + ms)
-        _completed(run, p.agent, p.entry.step, p.plan_step, ms, p.plan_length)
+        p.walk.journal.end(run, p.entry, outcome, label=p.tool.label, seq=seq)
+        p.walk.count(run, ms)
+        p.walk.completed(run, p.entry.step, p.plan_step, ms)
         ended = _finish_if_cancelling(run)
     if ended:
         raise Interrupted("cancelled")
     return outcome
 
 
-def _spent(lease: Claim, journal: Journal, agent: Actor, entry: JournalEntry, spent: Spent, plan_step: int | None, plan_length: int) -> Any:
+def _spent(walk: Walk, entry: JournalEntry, spent: Spent, plan_step: int | None) -> Any:
     """A person said what happened while no worker was there."""
     outcome = {"happened": spent.outcome == "executed", "result": spent.result if spent.outcome == "executed" else None}
-    with hold(lease) as run:
-        journal.end(run, entry, outcome, label="personal", seq=spent.seq)
+    with walk.hold() as run:
+        walk.journal.end(run, entry, outcome, label="personal", seq=spent.seq)
         if outcome["happened"]:
-            _completed(run, agent, entry.step, plan_step, 0, plan_length)
+            walk.completed(run, entry.step, plan_step, 0)
     return outcome
-
-
-def _completed(run: Held, agent: Actor, step: str, plan_step: int | None, ms: int, plan_length: int) -> None:
-    run.append(StepCompleted(step=step, plan_step=plan_step, ms=ms), actor=agent)
-    done = plan_step or 0
-    if plan_length:  # without a plan there is nothing that is done and left of it
-        run.append(CheckpointSaved(after=step, done=done, left=max(plan_length - done, 0)), actor=log.ENGINE)
 
 
 def _finish_if_cancelling(run: Held) -> bool:
@@ -321,11 +295,11 @@ def _call(p: Performance, begun: float) -> Call:
     def last_check() -> None:
         if time.monotonic() - begun > p.tool.deadline:
             raise Fenced("The call is past its deadline.")
-        may_go_on = (p.lease.works, State.PAUSED, State.QUEUED)  # what is under way when a run is paused finishes, resumed or not
-        if not p.lease.is_mine() or not Run.objects.filter(pk=p.lease.run_id, state__in=may_go_on).exists():
+        may_go_on = (p.walk.lease.works, State.PAUSED, State.QUEUED)  # what is under way when a run is paused finishes, resumed or not
+        if not p.walk.lease.is_mine() or not Run.objects.filter(pk=p.walk.id, state__in=may_go_on).exists():
             raise Fenced
 
-    return Call(p.lease.run_id, p.entry.step, str(p.redemption.grant_id), p.tool.deadline, last_check, p.redemption.attachments)
+    return Call(p.walk.id, p.entry.step, str(p.redemption.grant_id), p.tool.deadline, last_check, p.redemption.attachments)
 
 
 def _until(at: Any) -> float:

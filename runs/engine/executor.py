@@ -8,14 +8,13 @@ from uuid import UUID
 import orjson
 from django.db import DatabaseError
 
-from access.rules import Actor
 from artifacts import vault
 from config import clock
 from runs import live, log, updates
 from runs.engine import asking, compensation, effects, gates, lease, points, workflow
-from runs.engine.journal import Journal
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Interrupted, Parked, Waits
+from runs.engine.walk import Walk
 from runs.engine.workflow import Channel
 from runs.errors import RunEnded, StaleToken
 from runs.lifecycle import State
@@ -60,7 +59,7 @@ def _walk(held: Claim) -> str:
     run = Run.objects.select_related("agent", "input__key").get(pk=held.run_id)
     try:
         if run.state == State.CANCELLING:
-            effects.settle_in_flight(held, Journal(run.pk, held.token), Actor("agent", str(run.agent_id)))
+            effects.settle_in_flight(Walk(run, held))
             return "settled"
         if run.state == State.COMPENSATING:
             compensation.undo(run, held)

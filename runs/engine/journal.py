@@ -45,8 +45,9 @@ class Journal:
     def find(self, step: str) -> JournalEntry | None:
         return self._entries.get(step)
 
-    def all(self) -> list[JournalEntry]:
-        return list(self._entries.values())
+    def performing(self, action_id: UUID) -> JournalEntry:
+        """The step that does what this exact action says."""
+        return next(entry for entry in self._entries.values() if entry.action_id == action_id and entry.kind == "perform")
 
     def steps(self) -> int:
         """How many steps it has: what uses a tool or a model, or asks for an action."""

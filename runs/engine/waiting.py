@@ -5,10 +5,11 @@ from datetime import timedelta
 
 from access.rules import Actor
 from config import clock
-from runs.engine import effects, gates
+from runs.engine import gates
 from runs.engine.gates import Answer
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Waits
+from runs.engine.walk import hold
 from runs.models import JournalEntry
 from runs.vocabulary import RunWaiting
 
@@ -25,7 +26,7 @@ def withdrawn(lease: Claim, agent: Actor, entry: JournalEntry, answer: Answer, p
     """The answer; of what waits for longer than it is wanted, the one after withdrawing it. Whatever was decided before stands."""
     if patience is None or entry.started_at + patience.lasts > clock.now():
         return answer
-    with effects.hold(lease) as run:
+    with hold(lease) as run:
         return gates.current().withdraw(run, answer.action_id, by=agent, reason=patience.reason)
 
 

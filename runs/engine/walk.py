@@ -1,17 +1,30 @@
 """One worker's walk through a run: what every verb of the channel needs to look up, to write down and to stop by."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from access.rules import Actor
 from runs import log
-from runs.engine import budget, effects
+from runs.engine import budget
 from runs.engine.journal import Journal
 from runs.engine.lease import Claim
-from runs.engine.outcomes import Waits
+from runs.engine.outcomes import Interrupted, Waits
 from runs.lifecycle import State
 from runs.log import Held
 from runs.models import Run
 from runs.vocabulary import BudgetExceeded, BudgetWarned, CheckpointSaved, RunWaiting, StepCompleted
+
+SETTLES = (State.CANCELLING, State.PAUSED, State.QUEUED)  # cancelled or paused under way, or to go on again meanwhile
+
+
+@contextmanager
+def hold(lease: Claim, *, settling: bool = False) -> Iterator[Held]:
+    """The run's lock under this worker's token. Interrupted if it is no longer at work; `settling` may finish what was begun."""
+    with log.holding(lease.run_id, token=lease.token) as run:
+        if run.row.state != lease.works and not (settling and run.row.state in SETTLES):
+            raise Interrupted(run.row.state)
+        lease.goes_on()
+        yield run
 
 
 class Walk:
@@ -25,9 +38,9 @@ class Walk:
         self.plan: list[str] = []
         self._row = run  # as it was read last: what is used of its budgets
 
-    def hold(self) -> AbstractContextManager[Held]:
-        """The run's lock under this worker's token; Interrupted if the run is no longer at work."""
-        return effects.hold(self.lease)
+    def hold(self, *, settling: bool = False) -> AbstractContextManager[Held]:
+        """The run's lock under this worker's token; Interrupted if the run is no longer at work, unless it is `settling` what was begun."""
+        return hold(self.lease, settling=settling)
 
     def check_budget(self) -> None:
         """Before something new begins: wait for people if a budget is used up. Undoing has no budget."""
