@@ -13,3 +13,10 @@ def crashing(run: Channel, name: str) -> None:
         run.step(check_account, ADDRESS)
         run.step(update_crm, ACCOUNT, note=f"{name}, note {number}")
     run.report(f"{name} is done")
+
+
+@workflow("taken-back", version=1, title="A note that is taken back")
+def taken_back(run: Channel, name: str) -> None:
+    run.plan("Update the CRM")
+    run.step(update_crm, ACCOUNT, note=f"{name} is there")
+    run.ask("Shall it stay?")
