@@ -166,6 +166,7 @@ CONTENT_SECURITY_POLICY = {
         "script-src": ["'self'"],
         "style-src": ["'self'"],
         "img-src": ["'self'"],
+        "font-src": ["'self'"],
         "connect-src": ["'self'"],
         "frame-src": ["'self'"],  # what may be framed says so itself: the HTML of an e-mail, in a sandbox
         "form-action": ["'self'"],
@@ -191,6 +192,7 @@ STORAGES = {
 }
 WHITENOISE_USE_FINDERS = True  # served from where they lie: no collectstatic to forget
 WHITENOISE_MAX_AGE = 60
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^/static/vendor/.+-[0-9.]+(\.min)?\.(js|woff2)$"  # each has its version in its name
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # --- database --------------------------------------------------------------------------------------------------------------------

@@ -333,6 +333,16 @@ def test_the_theme_changes_at_once_and_is_kept(site, page):
     expect(page.locator("html[data-theme]")).to_have_count(0)
 
 
+def test_the_letters_are_ours_and_no_two_of_them_are_drawn_as_one(site, page):
+    site.html = drawn("""<p>-&gt;</p><p>-<i></i>&gt;</p><p><code>!==</code></p><p><code>!<i></i>=<i></i>=</code></p>""")
+    page.goto(site.url)
+    page.evaluate("document.fonts.ready")
+    loaded = page.evaluate("[...document.fonts].filter((face) => face.status === 'loaded').map((face) => face.family)")
+    assert loaded == ["Inter", "JetBrains Mono"]
+    drawings = [each.screenshot() for each in page.locator("main p").all()]
+    assert drawings[0] == drawings[1] and drawings[2] == drawings[3]
+
+
 def test_times_are_in_the_viewers_zone_and_counted_by_the_servers_clock(site, page):
     now = clock.now()
     source = (

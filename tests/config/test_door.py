@@ -13,8 +13,8 @@ from django.test import Client
 from config.asgi import application, is_same_origin
 
 POLICY = {
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "form-action 'self'",
-    "frame-src 'self'", "frame-ancestors 'none'", "base-uri 'none'",
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "font-src 'self'", "connect-src 'self'",
+    "form-action 'self'", "frame-src 'self'", "frame-ancestors 'none'", "base-uri 'none'",
 }  # fmt: skip
 LIMIT = settings.BODY_MAX
 
