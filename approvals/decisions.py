@@ -35,10 +35,10 @@ from approvals.models import Decision, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
-from runs import log
+from runs import log, steps
 from runs.lifecycle import State
 from runs.log import Held
-from runs.vocabulary import ActionDecided, ActionExpired, ActionWithdrawn, RunQueued
+from runs.vocabulary import ActionDecided, ActionExpired, ActionWithdrawn, RunQueued, RunWaiting
 
 Verdict = Literal["approved", "rejected"]
 CLAIM_LASTS = timedelta(minutes=15)
@@ -224,8 +224,20 @@ def wake(run: Held, action: ProposedAction, reason: Literal["decision", "answer"
     """Let a run that waits for this action be taken up by a worker."""
     if run.row.state == State.WAITING and run.row.workflow and _is_waited_for(run, action):
         run.move(State.QUEUED, RunQueued(reason=reason))
+    elif run.row.state == State.WAITING and not run.row.workflow and action.state != "waiting":
+        _tell_agent_outside(run)
     elif run.row.state == State.COMPENSATING:
         run.change(wake_at=clock.now(), waiting={})  # an undo may have waited for it
+
+
+def _tell_agent_outside(run: Held) -> None:
+    """Its agent may have put up several at once: the run waits for the next of them, or for none."""
+    left = ProposedAction.objects.select_related("policy").filter(run_id=run.row.pk, state="waiting").order_by("proposed_at").first()
+    if left is None:
+        steps.goes_on(run)
+        return
+    needs = max(max(left.policy.quorum, 1) - approvals(left), 0)
+    steps.waits(run, RunWaiting(on="decision", action=left.pk, until=left.expires_at, needs=needs))
 
 
 def _is_waited_for(run: Held, action: ProposedAction) -> bool:

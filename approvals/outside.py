@@ -40,7 +40,7 @@ from approvals.models import Grant, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
-from runs import log, signals
+from runs import log, signals, steps
 from runs.engine import effects, gates
 from runs.engine.gates import Attached, Proposal, Redemption, Refused
 from runs.engine.tools import TOOLS, InvalidArguments, Tool
@@ -48,7 +48,7 @@ from runs.errors import RunEnded
 from runs.lifecycle import State
 from runs.log import Held, Text
 from runs.models import Event, Run
-from runs.vocabulary import ActionExecuted, ActionUnknown, BlockRaised, EffectDone, QuestionAnswered
+from runs.vocabulary import ActionExecuted, ActionUnknown, BlockRaised, EffectDone, QuestionAnswered, RunWaiting
 
 logger = logging.getLogger(__name__)
 Outcome = Literal["executed", "failed"]
@@ -106,11 +106,13 @@ def propose(
     arguments: Mapping[str, Any],
     attachments: Sequence[int] = (),
     reason: str = "",
+    lease: int | None = None,
 ) -> Proposed:
     """Put an exact action up for decision. The same key again gives the first; with something else in it, ProposalReused.
 
-    `attachments`: the events that made the artifacts. ToolRefused if nobody declared the tool, a rule forbids it, or it would touch what is
-    outside the run's scope; that is written into the log.
+    `attachments`: the events that made the artifacts. `lease`: its fencing token, if the run was claimed.
+    ToolRefused if nobody declared the tool, a rule forbids it, or it would touch what is outside the run's scope; that is written into
+    the log.
     """
     if run.workflow:
         raise NotOutside("Handrail runs the workflow of this run, and proposes for it.")
@@ -119,6 +121,8 @@ def propose(
     nonce = str(uuid5(run.pk, f"outside:{key}"))
     with log.holding(run.pk) as held:
         first = ProposedAction.objects.filter(run_id=run.pk, key=key).first()
+        steps.fence(held, lease)
+        steps.heard(held)
         if first is None:
             _check_running(held)
         files = _attached(held.row, attachments)
@@ -127,9 +131,17 @@ def propose(
             _tell_refusal(held, by, nonce, tool, made, complete)
         elif first is None:
             ProposedAction.objects.filter(pk=made.pk).update(key=key)
+            _wait_for(held, made)
     if isinstance(made, Refused):
         raise ToolRefused(made.detail, reason=made.reason)
     return Proposed(made, again=first is not None)
+
+
+def _wait_for(held: Held, action: ProposedAction) -> None:
+    """While people have something of it to decide the run waits for them, for the first of several."""
+    answer = gates.current().answer(action.pk)
+    if held.row.state == State.RUNNING and isinstance(answer, gates.Waiting):
+        steps.waits(held, RunWaiting(on="decision", action=answer.action_id, until=answer.until, needs=answer.needs))
 
 
 def _declared(name: str, version: int) -> Tool | None:
@@ -195,7 +207,7 @@ def _tell_refusal(held: Held, by: Actor, nonce: str, tool: str, refused: Refused
 def _check_running(held: Held) -> None:
     if held.row.ended_at is not None:
         raise RunEnded(f"The run ended as {held.row.state}.", state=held.row.state)
-    if held.row.state != State.RUNNING:
+    if held.row.state not in (State.RUNNING, State.WAITING):
         raise NotRunning(f"The run is {held.row.state}.", state=held.row.state)
 
 
@@ -245,14 +257,16 @@ def _same_answer(asked: asking.Said, text: str) -> Answered:
 # redeeming ----------------------------------------------------------------------------------------------------------------------------
 
 
-def redeem(action: ProposedAction, *, by: Actor, digest: str, holder: str) -> Redeemed:
-    """Take the one use of an approved action, for who is known by `holder`. `digest`: of what is about to be run.
+def redeem(action: ProposedAction, *, by: Actor, digest: str, holder: str, lease: int | None = None) -> Redeemed:
+    """Take the one use of an approved action, for who is known by `holder`. `digest`: of what is about to be run. `lease`: as in `propose`.
 
     The same holder again is answered the same, until an outcome is known. HeldByAnother for anybody else. DigestMismatch raises a block.
     """
     with log.holding(action.run_id) as run:
         action = decisions.locked(action.pk)
         _check_outside(action)
+        steps.fence(run, lease)
+        steps.heard(run)
         taken = _take(run, action, by, digest, holder)
     if isinstance(taken, Refusal):  # raised here, so that what it wrote into the log stays
         raise taken

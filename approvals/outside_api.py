@@ -12,7 +12,7 @@ from approvals import outside
 from approvals.api import _as_action
 from approvals.models import ProposedAction
 from approvals.outside import MAX_ANSWER, MAX_ATTACHMENTS, Redeemed
-from runs.api import Key
+from runs.api import Key, Token
 from runs.models import Run
 
 router = Router(tags=["agents outside"])
@@ -56,7 +56,7 @@ class AnswerIn(Strict):
 
 
 @router.post("/runs/{run_id}/actions", response={200: Any, 201: Any}, summary="Propose an exact action that you will run yourself")
-def propose(request: HttpRequest, run_id: str, body: ActionIn, idempotency_key: Key) -> Status:
+def propose(request: HttpRequest, run_id: str, body: ActionIn, idempotency_key: Key, handrail_token: Token = None) -> Status:
     """The tool must be declared, and its policy judges. The digest is that of `exact`. The same key again gives the first (200)."""
     run = rules.get(request.actor, Run, run_id, "actions.propose")
     put_up = outside.propose(
@@ -68,6 +68,7 @@ def propose(request: HttpRequest, run_id: str, body: ActionIn, idempotency_key: 
         arguments=body.arguments,
         attachments=body.attachments,
         reason=body.reason,
+        lease=handrail_token,
     )
     return Status(200 if put_up.again else 201, {"action": _told(request, put_up.action.pk), "again": put_up.again})
 
@@ -81,10 +82,10 @@ def answer(request: HttpRequest, action_id: str, body: AnswerIn) -> Status:
 
 
 @router.post("/actions/{action_id}/redemption", response={200: Any, 201: Any}, summary="Take the one use of an approved action")
-def redeem(request: HttpRequest, action_id: str, body: RedemptionIn) -> Status:
+def redeem(request: HttpRequest, action_id: str, body: RedemptionIn, handrail_token: Token = None) -> Status:
     """Run exactly `exact`, once, and report until `report_by`. The same holder again is answered the same (200), anybody else 409."""
     found = rules.get(request.actor, ProposedAction, action_id, "actions.redeem")
-    taken = outside.redeem(found, by=request.actor, digest=body.digest, holder=body.holder)
+    taken = outside.redeem(found, by=request.actor, digest=body.digest, holder=body.holder, lease=handrail_token)
     return Status(200 if taken.again else 201, {"redemption": _as_redemption(taken)})
 
 

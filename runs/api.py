@@ -33,6 +33,8 @@ router = Router(tags=["runs"])
 
 # an event's id, an idempotency key: what goes through every log and header unchanged
 Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+# of a run that was claimed: the fencing token of its lease, with every write
+Token = Annotated[int | None, Header(alias="Handrail-Token", ge=1, le=2**53 - 1)]
 EventKey = Annotated[str, Header(alias="Idempotency-Key", pattern=f"^{intake.SENDER_ID}$")]
 
 
@@ -178,11 +180,11 @@ def run(request: HttpRequest, run_id: str) -> dict[str, Any]:
 
 
 @router.post("/runs/{run_id}/events", response={200: Any, 201: Any}, summary="Tell what happened")
-def tell(request: HttpRequest, run_id: str, events: Annotated[OneOrMany, Body()]) -> Status:
+def tell(request: HttpRequest, run_id: str, events: Annotated[OneOrMany, Body()], handrail_token: Token = None) -> Status:
     """One event or a list of up to 1000, all or none. Each is answered with its seq; a duplicate with the seq it has."""
     run = rules.get(request.actor, Run, run_id, "runs.write")
     given = events if isinstance(events, list) else [events]
-    accepted = intake.accept(run, [_as_told(event) for event in given], by=request.actor)
+    accepted = intake.accept(run, [_as_told(event) for event in given], by=request.actor, token=handrail_token)
     body = {"accepted": [{"id": one.id, "seq": one.seq, "duplicate": one.duplicate} for one in accepted]}
     return Status(200 if all(one.duplicate for one in accepted) else 201, body)
 
@@ -213,12 +215,13 @@ def keep(
     idempotency_key: EventKey,
     label: Annotated[Label, Query()] = "internal",
     outside: bool = False,
+    handrail_token: Token = None,
 ) -> Status:
     """The body is the content, of up to 12 MiB, and Content-Type its media type. It stands in the log as artifact.created."""
     run = rules.get(request.actor, Run, run_id, "runs.write")
     content = Text(request.body, label=label, media_type=request.content_type or "application/octet-stream")
     told = Told(idempotency_key, "artifact.created", {"name": name, "outside": outside}, {"content": content})
-    [accepted] = intake.accept(run, [told], by=request.actor)
+    [accepted] = intake.accept(run, [told], by=request.actor, token=handrail_token)
     return Status(200 if accepted.duplicate else 201, {"id": accepted.id, "seq": accepted.seq, "duplicate": accepted.duplicate})
 
 
@@ -301,11 +304,11 @@ def _recovery(run: Run) -> dict[str, Any]:
 
 
 @router.post("/runs/{run_id}/ending", response=Any, summary="End a run that an agent outside worked on")
-def end(request: HttpRequest, run_id: str, body: EndingIn) -> dict[str, Any]:
+def end(request: HttpRequest, run_id: str, body: EndingIn, handrail_token: Token = None) -> dict[str, Any]:
     """Success is a claim that cites the log. The same outcome again is answered with the ending that stands."""
     run = rules.get(request.actor, Run, run_id, "runs.write")
     report = Report(**body.report.model_dump()) if body.report else None
-    return {"ending": endings.end(run, body.outcome, by=request.actor, report=report, detail=body.detail)}
+    return {"ending": endings.end(run, body.outcome, by=request.actor, report=report, detail=body.detail, token=handrail_token)}
 
 
 # what they need -------------------------------------------------------------------------------------------------------------------

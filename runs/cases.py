@@ -119,16 +119,18 @@ class Board:
 
     cases: tuple[Case, ...]
     total: int
+    silent: tuple[Run, ...]  # their agents went silent
+    stalled: int  # how many did
     outcomes: tuple[Run, ...]  # they wait for somebody to say what happened
     unclear: int  # how many do
     recovered: tuple[Recovered, ...]
 
 
 def waiting_count(actor: Actor) -> int:
-    """How many runs this person may help on: those that are stuck, and those of which somebody must say what happened."""
+    """How many runs this person may help on: those that are stuck or silent, and those of which somebody must say what happened."""
     if not actor.workspaces("runs.recover"):
         return 0
-    return rules.visible(actor, Run, "runs.recover").filter(Q(state=State.PARKED) | UNCLEAR).count()
+    return rules.visible(actor, Run, "runs.recover").filter(Q(state__in=(State.PARKED, State.STALLED)) | UNCLEAR).count()
 
 
 def board(actor: Actor) -> Board:
@@ -136,8 +138,17 @@ def board(actor: Actor) -> Board:
     mine = rules.visible(actor, Run, "runs.recover").select_related("agent", "owner", "title", "handed_to")
     parked = mine.filter(state=State.PARKED).order_by("state_since")
     unclear = mine.filter(UNCLEAR).order_by("state_since")
+    silent = mine.filter(state=State.STALLED).order_by("state_since")
     runs = list(parked[:PAGE])
-    return Board(tuple(_cases(runs, actor)), parked.count(), tuple(unclear[:PAGE]), unclear.count(), tuple(_recovered(actor)))
+    return Board(
+        cases=tuple(_cases(runs, actor)),
+        total=parked.count(),
+        silent=tuple(silent[:PAGE]),
+        stalled=silent.count(),
+        outcomes=tuple(unclear[:PAGE]),
+        unclear=unclear.count(),
+        recovered=tuple(_recovered(actor)),
+    )
 
 
 def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:

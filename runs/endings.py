@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from access.errors import Forbidden
 from access.rules import Actor
-from runs import log
+from runs import log, steps
 from runs.engine import gates
 from runs.errors import InvalidEvent, RunEnded
 from runs.lifecycle import State
@@ -35,7 +35,9 @@ class Report:
     cites: Sequence[int] = ()
 
 
-def end(run: Run, outcome: Outcome, *, by: Actor, report: Report | None = None, detail: str = "") -> dict[str, Any]:
+def end(
+    run: Run, outcome: Outcome, *, by: Actor, report: Report | None = None, detail: str = "", token: int | None = None
+) -> dict[str, Any]:
     """End the run, and give its ending: state and seq. The same outcome again gives the ending that stands; RunEnded if another does.
 
     Success needs a report that cites what shows it; a failure may say in `detail` what went wrong. InFlight while something that was
@@ -45,6 +47,8 @@ def end(run: Run, outcome: Outcome, *, by: Actor, report: Report | None = None, 
         raise EndsByItself
     with log.holding(run.pk) as held:
         if held.row.ended_at is None:
+            steps.fence(held, token)
+            steps.heard(held)
             _check(held, outcome, report)
             _end(held, outcome, by, report, detail)
         elif held.row.state != outcome:
@@ -63,6 +67,7 @@ def _check(held: Held, outcome: Outcome, report: Report | None) -> None:
 def _end(held: Held, outcome: Outcome, by: Actor, report: Report | None, detail: str) -> None:
     seq = _publish(held, report, by) if report else None
     gates.current().withdraw_open(held, reason="ended")
+    steps.goes_on(held)
     if outcome == "succeeded":
         held.move(State.SUCCEEDED, RunSucceeded(report=seq), actor=by)
     else:

@@ -17,7 +17,7 @@ from django.db.models import Max
 from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Artifact, Payload
-from runs import log, vocabulary
+from runs import log, steps, vocabulary
 from runs.errors import EventReused, InvalidEvent, NotYourEvent, UnknownEventType
 from runs.log import Held, Text
 from runs.models import Event, Run
@@ -51,8 +51,8 @@ class Accepted:
     duplicate: bool
 
 
-def accept(run: Run, events: Sequence[Told], *, by: Actor) -> list[Accepted]:
-    """Append what is new of `events`, in their order, and say where each stands.
+def accept(run: Run, events: Sequence[Told], *, by: Actor, token: int | None = None) -> list[Accepted]:
+    """Append what is new of `events`, in their order, and say where each stands. `token`: of the lease, if the run was claimed.
 
     Only of a run that an agent outside works on: what a workflow does is told by Handrail, which saw it.
     Raises UnknownEventType, InvalidEvent, NotYourEvent, EventReused or RunEnded; nothing of the batch is written then.
@@ -66,6 +66,7 @@ def accept(run: Run, events: Sequence[Told], *, by: Actor) -> list[Accepted]:
         raise NotYourEvent(f"Handrail itself writes the log of a run of a workflow. To change its course: {route}.", route=route)
     sealed = _sealed(run, by, events, checked)
     with log.holding(run.pk) as held:
+        steps.fence(held, token)
         batch = _Batch(held, by, _stored(held, by, events), sealed)
         batch.store()
         return [batch.accept(told, data) for told, data in zip(events, checked, strict=True)]
@@ -214,6 +215,7 @@ class _Batch:
         if sender in self.fresh:
             return Accepted(told.id, self.fresh[sender], duplicate=True)
         _check_references(self.held, told, data)
+        steps.heard(self.held)
         self.fresh[sender] = self._append(told, data, self.sealed[told.id])
         return Accepted(told.id, self.fresh[sender], duplicate=False)
 

@@ -185,3 +185,33 @@ class Lease(models.Model):
 
     def __str__(self) -> str:
         return f"{self.worker} until {self.until}"
+
+
+class AgentStep(models.Model):
+    """A step of a run that an agent outside works on, as the agent tells it. Whoever takes the run over reads the results here."""
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="agent_steps")
+    step = models.CharField(max_length=200)  # the agent's key for it: name # occurrence
+    position = models.PositiveIntegerField()  # order of first start
+    state = models.CharField(max_length=10, default="started")
+    given = models.CharField(max_length=64)  # the agent's commitment to its input: SHA-256 in hex
+    plan_step = models.PositiveSmallIntegerField(null=True)
+    result = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)
+    attempts = models.PositiveIntegerField(default=1)
+    token = models.PositiveBigIntegerField()  # the fencing token under which it was last begun
+    holder = models.CharField(max_length=80)
+    started_at = models.DateTimeField(default=clock.now)  # the last attempt
+    ended_at = models.DateTimeField(null=True)
+    seq = models.PositiveBigIntegerField()  # the event to cite for it
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "step"], name="agent_step_once"),
+            models.CheckConstraint(condition=Q(state__in=["started", "done", "failed"]), name="agent_step_state_known"),
+            models.CheckConstraint(
+                condition=Q(state="started", ended_at=None) | (~Q(state="started") & Q(ended_at__isnull=False)), name="agent_step_ended"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.step}, {self.state}"

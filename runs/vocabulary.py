@@ -38,7 +38,7 @@ TYPES: dict[str, type["Data"]] = {}
 # where an agent goes with what `POST events` does not take
 ROUTES: Mapping[str, str] = {
     "run": "POST /api/v1/runs, POST /api/v1/runs/{id}/ending or POST /api/v1/runs/{id}/signals",
-    "step": "the engine's own steps; use tool.started and tool.ended",
+    "step": "POST /api/v1/runs/{id}/steps, under the run's lease",
     "action": "POST /api/v1/runs/{id}/actions, and for people POST /api/v1/actions/{id}/decisions",
     "signal": "POST /api/v1/runs/{id}/signals",
     "question": "POST /api/v1/actions/{id}/answers",
@@ -116,7 +116,7 @@ class RunStarted(Data, type="run.started", by=(ENGINE,), says="A worker took up 
 
 
 class RunResumed(Data, type="run.resumed", by=(ENGINE,), says="A worker went on with the run"):
-    reason: Literal["claimed", "lease_expired"]
+    reason: Literal["claimed", "lease_expired", "decision", "heard"]  # the last two of a run that an agent outside works on
     worker: Name
     token: Count
 
@@ -238,18 +238,22 @@ class StepStarted(Data, type="step.started", by=(ENGINE,), says="Started {step}"
     kind: Literal["tool", "model", "propose", "perform", "agent", "child"]
     plan_step: Count | None = None  # counts from 1
     attempt: Count = 1
+    told: bool | None = None  # by an agent outside: Handrail did not see it
+    given: Digest | None = None  # told: the agent's commitment to its input
 
 
-class StepCompleted(Data, type="step.completed", by=(ENGINE,), says="Completed {step}"):
+class StepCompleted(Data, type="step.completed", by=(ENGINE,), says="Completed {step}", roles=r"result"):
     step: Step
     plan_step: Count | None = None
     ms: Count
+    told: bool | None = None
 
 
 class StepFailed(Data, type="step.failed", by=(ENGINE,), says="Attempt {attempt} of {step} failed: {error}", roles=r"detail"):
     step: Step
     attempt: Count
     error: Trouble
+    told: bool | None = None
 
 
 class StepRetrying(Data, type="step.retrying", by=(ENGINE,), says="Trying {step} again, attempt {attempt}"):

@@ -42,6 +42,7 @@ EVERYBODY = "ok " * 12
 THOSE_WHO_SEE = "in in none ok ok ok ok ok ok none none in"
 THOSE_WHO_SEE_APPROVALS = "in in none ok ok ok ok ok none none none in"
 NOBODY = "00000000-0000-0000-0000-000000000000"
+STEP = {"token": 9, "key": "a", "input": "0" * 64}
 SAID = {"outcome": "did_not_happen", "note": "Nothing arrived."}
 
 # method, address, what each of PEOPLE gets, and what is sent
@@ -135,6 +136,17 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "api/v1/runs/<run_id>/answers", "in in none no no ok no no no none none in", {"json": {"question": NOBODY, "text": "y"}}),
     ("GET", "api/v1/runs/<run_id>/recovery", "in in none no no ok no no no none none in", {}),
     ("POST", "api/v1/runs/<run_id>/recovery", "in in none no no ok no no no none none in", {"json": {"choice": "retry", "parked": 1}}),
+    ("POST", "api/v1/runs/<run_id>/lease", "in in none no no no no no ok none none in", {"json": {"holder": "one"}}),
+    ("PUT", "api/v1/runs/<run_id>/lease", "in in none no no no no no ok none none in", {"json": {"token": 9}}),
+    ("DELETE", "api/v1/runs/<run_id>/lease?token=9", "in in none no no no no no ok none none in", {}),
+    ("GET", "api/v1/runs/<run_id>/steps", "in in none no no no no no ok none none in", {}),
+    ("POST", "api/v1/runs/<run_id>/steps", "in in none no no no no no ok none none in", {"json": STEP}),
+    (
+        "POST",
+        "api/v1/runs/<run_id>/steps/outcome",
+        "in in none no no no no no ok none none in",
+        {"json": {"token": 9, "key": "a", "outcome": "failed"}},
+    ),
     ("POST", "api/v1/runs/<run_id>/ending", "in in none no no no no no ok none none in", {"json": {"outcome": "failed"}}),
     ("GET", "api/v1/actions/<action_id>", "in in none ok ok ok ok ok ok none none in", {}),
     (

@@ -71,7 +71,7 @@ def _who_may_say(action: ProposedAction) -> list[User]:
 def _who_recovers(notice: Notice) -> list[User]:
     """Of a stuck run: all who may recover it, until it is somebody's; then who has it."""
     run = notice.run
-    if run is None or run.state != State.PARKED or run.handed_to_id != notice.to_id:
+    if run is None or run.state not in (State.PARKED, State.STALLED) or run.handed_to_id != notice.to_id:
         return []
     holders = rules.holders(notice.workspace_id, "runs.recover")
     return [user for user in holders if notice.to_id in (None, user.pk)]

@@ -14,7 +14,7 @@ from runs.models import Event
 ENDED = ("run.succeeded", "run.failed", "run.cancelled")
 WAITING = {"answer": "asks", "budget": "budget"}  # what a run waits for → the notice of it
 OF_ACTIONS = ("action.proposed", "action.escalated", "action.delegated", "action.unknown")
-OF_RUNS = ("question.answered", "block.raised", "run.parked", "run.waiting", "deadletter.resolved")
+OF_RUNS = ("question.answered", "block.raised", "run.parked", "run.stalled", "run.waiting", "deadletter.resolved")
 TOLD = frozenset({*OF_ACTIONS, *OF_RUNS, *ENDED})
 
 
@@ -53,7 +53,7 @@ def _notices(run: Held, seq: int, type_: str, body: Mapping[str, Any]) -> Iterab
     key, data = f"{run.row.pk}:{seq}", body["data"]
     if type_ in ENDED:
         yield _of_run(run, "ended", key)
-    elif type_ == "run.parked":
+    elif type_ in ("run.parked", "run.stalled"):
         yield _of_run(run, "stuck", key)
     elif type_ == "run.waiting":
         if kind := WAITING.get(data["on"]):

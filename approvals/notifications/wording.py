@@ -14,7 +14,9 @@ from approvals.notifications import quiet
 from approvals.notifications.models import Notice
 from config import clock
 from runs.engine.tools import TOOLS
+from runs.lifecycle import State
 
+SILENT = "Its agent went silent. Start it again: it goes on from what was done. Or cancel the run."
 OF_RUNS = ("ended", "stuck", "handed", "asks", "budget")  # their titles name the run
 BLANKS = re.compile(r"\s+")
 ENDED = {"succeeded": "is done", "failed": "failed", "cancelled": "was cancelled"}
@@ -102,12 +104,16 @@ def _parts(notice: Notice, zone: str) -> list[str]:
         "delegated": "They are away, and named you." if notice.action is None else "Who it went to is away, and named you.",
         "unknown": "Whether it happened is not known. A person must say.",
         "alarm": "Nothing was run.",
-        "stuck": "It can’t go on by itself. Somebody must choose how it does.",
+        "stuck": SILENT if _is_silent(notice) else "It can’t go on by itself. Somebody must choose how it does.",
         "handed": "It is stuck, and yours to look after.",
         "asks": "It waits for the answer.",
         "budget": "Nothing new begins until somebody raises it.",
     }.get(notice.kind, "")
     return [run, why, asked, until, risk, out]
+
+
+def _is_silent(notice: Notice) -> bool:
+    return notice.run is not None and notice.run.state == State.STALLED
 
 
 def _link(notice: Notice) -> str:

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from access.errors import Refusal
 from config import clock
-from runs import live, log, signals
+from runs import live, log, signals, steps
 from runs.lifecycle import State
 from runs.models import Lease, Run
 from runs.vocabulary import RunQueued
@@ -35,6 +35,7 @@ def sweep() -> int:
             signals.cancel_children(run, by=log.ENGINE)
         except (DatabaseError, Refusal) as error:
             logger.warning("children not cancelled", extra={"run": str(run.pk), "error": type(error).__name__})
+    steps.stall_due()
     return len(called)
 
 

@@ -36,6 +36,11 @@ QUEUED = {
     "child": "The run it waited for has ended, so it goes on",
 }
 
+HEARD = {  # of a run that an agent outside works on
+    "decision": "Nothing waits for people any more",
+    "heard": "Its agent was heard of again",
+}
+
 
 @tells("run.created")
 def created(draft: Draft, line: Line) -> None:
@@ -77,7 +82,10 @@ def started(draft: Draft, line: Line) -> None:
 @tells("run.resumed")
 def resumed(draft: Draft, line: Line) -> None:
     draft.move("running", line)
-    if line.word("reason") == "lease_expired":
+    reason = line.word("reason")
+    if reason in HEARD:
+        draft.add(line, "state", (HEARD[reason],), quiet=reason == "decision")
+    elif reason == "lease_expired":
         title = ("Its worker was lost. Another went on from the last completed step",)
         draft.add(line, "state", title, icon="warn", state="waiting")
     else:

@@ -92,6 +92,8 @@ def _decision(draft: Draft, was: Waiting) -> tuple[Rich, tuple[Rich, ...]]:
     who = "a reviewer" if needs == 1 else f"{needs} reviewers"
     about: tuple[Rich, ...] = ((action.subject or Tool(action.tool), "."),) if action else ()
     until = was.until or (action.until if action else None)
+    if action and action.executor == "agent":  # it may do something else meanwhile, and ask for several things at once
+        return (f"Waiting for {who} to decide.",), _asks(draft)
     expires: Rich = (" At ", Moment(until), " the request expires.") if until else ()
     return (f"Waiting for {who} to decide.",), (*about, (IDLE, *expires))
 
@@ -106,7 +108,8 @@ def _parked(draft: Draft) -> Now:
 
 
 def _stalled(draft: Draft) -> Now:
-    return Now("stalled", ("Its agent went silent.",), (draft.why,) if draft.why else (), draft.since)
+    lines: tuple[Rich, ...] = (draft.why, ("Start it again: it goes on from what was done. Nothing is done twice.",))
+    return Now("stalled", ("Its agent went silent.",), tuple(line for line in lines if line), draft.since)
 
 
 def _cancelling(draft: Draft) -> Now:

@@ -22,6 +22,7 @@ TROUBLE = {
     "limit": "a limit was reached",
     "error": "it failed",
 }
+TOLD: Rich = ("Told by the agent; Handrail did not see it.",)  # of a step of an agent outside
 SENSITIVE = ("personal", "secret", "")  # labels that are named in the story
 
 
@@ -54,11 +55,13 @@ def step_started(draft: Draft, line: Line) -> None:
         draft.open_step(number, line)
     draft.attempts[step] = line.count("attempt", 1)
     known = draft.tools.get(step)
-    if known is not None and draft.rows[known].kind == "tool" and line.word("kind") in ("tool", "model"):
+    told = line.flag("told")
+    if known is not None and draft.rows[known].kind == "tool" and (told or line.word("kind") in ("tool", "model")):
         draft.change(known, last=line.seq)  # another attempt at the same step
         return
     draft.step_tools[step] = draft.redeemed if line.word("kind") == "perform" else ""
-    row = draft.add(line, "tool", started_step(line, Step(step, draft.step_tools[step])), quiet=True)
+    more = {"lines": (TOLD,)} if told else {"quiet": True}
+    row = draft.add(line, "tool", started_step(line, Step(step, draft.step_tools[step])), **more)
     draft.tools[step] = row.first
 
 
@@ -92,7 +95,10 @@ def ended_step(line: Line, step: Step) -> Rich:
 @tells("step.completed")
 def step_completed(draft: Draft, line: Line) -> None:
     step = Step(line.word("step"), draft.step_tools.get(line.word("step"), ""))
-    draft.add(line, "state", ended_step(line, step), quiet=True)
+    if line.flag("told") and (row := _row_of(draft, line)) is not None:
+        draft.change(row.first, last=line.seq, title=ended_step(line, step), state="")
+    else:
+        draft.add(line, "state", ended_step(line, step), quiet=True)
     if draft.here.kind == "step" and line.count("plan_step", draft.here.number) == draft.here.number:
         draft.close(line.at, line.seq)
 

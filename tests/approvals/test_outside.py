@@ -128,7 +128,7 @@ def test_what_was_approved_is_redeemed_by_its_digest_run_by_the_agent_and_report
     assert agent.log("action.executed")[0]["actor"]["kind"] == "agent"
 
 
-def test_the_run_says_what_it_needs_of_people_though_it_does_not_wait(agent):
+def test_the_run_waits_for_people_and_says_for_all_that_it_needs_of_them(agent):
     action = agent.put_up()
     agent.put_up("post_notice", NOTICE, key="n")
     browser = Client()
@@ -324,7 +324,7 @@ def test_what_an_agent_asks_takes_few_queries_however_much_there_is(agent, djang
     first = agent.approved()
     for n in range(6):
         agent.approved(key=f"more-{n}", arguments=VOUCHER | {"amount": f"{n + 1}.00"})
-    with django_assert_max_num_queries(46):
+    with django_assert_max_num_queries(47):
         assert agent.propose(key="last", arguments=VOUCHER | {"amount": "9.00"}).status_code == 201
     with django_assert_max_num_queries(5):
         outside.for_agent(first)

@@ -96,7 +96,7 @@ def test_a_batch_with_one_bad_event_writes_nothing(agent, start):
         ({"type": "action.decided", "data": {}}, "decisions"),
         ({"type": "run.succeeded", "data": {}}, "ending"),
         ({"type": "run.cancelled", "data": {}}, "signals"),
-        ({"type": "step.completed", "data": {}}, "tool.ended"),
+        ({"type": "step.completed", "data": {}}, "runs/{id}/steps"),
         ({"type": "signal.received", "data": {}}, "signals"),
         ({"type": "effect.done", "data": {}}, "outcome"),
         ({"type": "budget.exceeded", "data": {}}, "nobody"),

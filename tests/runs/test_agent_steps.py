@@ -1,0 +1,300 @@
+"""Agents outside under a lease: one holder at a time, late writes refused, a journal from which another goes on, silence noticed."""
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+from django.test import Client
+
+from access import keys
+from access.rules import SYSTEM
+from approvals import decisions, policy
+from approvals.models import ProposedAction
+from approvals.notifications import audience
+from approvals.notifications.models import Notice
+from config import clock
+from runs import signals, steps
+from runs.engine import outside as declaring
+from runs.engine import sweep
+from runs.engine.tools import TOOLS
+from runs.models import AgentStep, Event, Lease, Run
+from runs.verification import Whole, verify
+from tests.approvals.mailing import text
+from tests.approvals.test_outside import NOTICE, TOOL_FILE, VOUCHER
+from tests.factories import actor
+from tests.together import together
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def sha(given: Any) -> str:
+    return hashlib.sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class Process:
+    """A process of an agent outside, which works on a run."""
+
+    def __init__(self, client: Client, run: str, holder: str) -> None:
+        self.client, self.run, self.holder, self.token = client, run, holder, 0
+
+    def send(self, path: str, body: Any, verb: str = "post", **headers: Any) -> Any:
+        named = {name.replace("_", "-"): str(value) for name, value in headers.items()}
+        return getattr(self.client, verb)(f"/api/v1/{path}", body, content_type="application/json", headers=named)
+
+    def claim(self, seconds: int = 30) -> Any:
+        answer = self.send(f"runs/{self.run}/lease", {"holder": self.holder, "seconds": seconds})
+        self.token = answer.json()["lease"]["token"] if answer.status_code < 300 else self.token
+        return answer
+
+    def beat(self, seconds: int = 30) -> Any:
+        return self.send(f"runs/{self.run}/lease", {"token": self.token, "seconds": seconds}, "put")
+
+    def begin(self, key: str, given: Any = None, **more: Any) -> Any:
+        return self.send(f"runs/{self.run}/steps", {"token": self.token, "key": key, "input": sha(given)} | more)
+
+    def end(self, key: str, outcome: str = "completed", **more: Any) -> Any:
+        return self.send(f"runs/{self.run}/steps/outcome", {"token": self.token, "key": key, "outcome": outcome} | more)
+
+    def tell(self, id: str) -> Any:
+        event = {"id": id, "type": "note.posted", "texts": {"note": "Here."}}
+        return self.send(f"runs/{self.run}/events", event, Handrail_Token=self.token)
+
+    def propose(self, key: str, tool: str = "issue_voucher", arguments: Any = VOUCHER) -> Any:
+        body = {"tool": tool, "tool_schema": 1, "arguments": arguments}
+        return self.send(f"runs/{self.run}/actions", body, Idempotency_Key=key, Handrail_Token=self.token)
+
+
+@pytest.fixture
+def client_of_agent(cast) -> Client:
+    return Client(headers={"Authorization": f"Bearer {keys.make(cast.agent, name='test', by=SYSTEM)[1]}"})
+
+
+@pytest.fixture
+def run(client_of_agent) -> Run:
+    started = {"title": "A late parcel", "agent_version": "1", "scope": {"customer": ["ACC-1"]}}
+    answer = client_of_agent.post("/api/v1/runs", started, content_type="application/json", headers={"Idempotency-Key": "a"})
+    return Run.objects.get(pk=answer.json()["id"])
+
+
+@pytest.fixture
+def one(client_of_agent, run) -> Process:
+    return Process(client_of_agent, str(run.pk), "here:1")
+
+
+@pytest.fixture
+def other(client_of_agent, run) -> Process:
+    return Process(client_of_agent, str(run.pk), "there:2")
+
+
+def lapse(run: Run, by: timedelta = timedelta(minutes=5)) -> None:
+    """Its holder says nothing for so long that its lease is over."""
+    Lease.objects.filter(run=run).update(until=clock.now() - by)
+    Run.objects.filter(pk=run.pk).update(state_since=clock.now() - by * 2)
+
+
+def kind(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["type"].rpartition(":")[2]
+
+
+def data(run: Run, *types: str) -> list[dict[str, Any]]:
+    rows = Event.objects.filter(run=run, type__in=types).order_by("seq").values_list("body", flat=True)
+    return [orjson.loads(body) for body in rows]
+
+
+# one holder -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_one_holds_a_run_and_everybody_else_is_told_who(run, one, other):
+    assert one.claim().status_code == 201 and one.token == 1
+    assert one.claim().status_code == 200 and one.token == 1, "its answer was lost, and it asked again"
+    refused = other.claim()
+    assert kind(refused) == (409, "held-by-another-process") and refused.json()["holder"] == "here:1"
+    assert one.beat().json()["state"] == "running"
+    one.send(f"runs/{run.pk}/lease?token=1", None, "delete")
+    assert kind(one.beat()) == (409, "lease-needed"), "it gave it back"
+    assert other.claim().json()["lease"]["held_before_by"] == "here:1" and other.token == 2
+
+
+def test_of_twenty_that_claim_at_once_one_has_it(run):
+    came = together([lambda n=n: steps.claim(run, holder=f"p:{n}") for n in range(20)])
+    assert sum(isinstance(each, steps.Taken) for each in came) == 1
+    assert {type(each) for each in came} == {steps.Taken, steps.HeldByAnotherProcess}
+
+
+def test_a_process_that_was_overtaken_writes_nothing_any_more(run, one, other, cast):
+    policy.set_rule(cast.workspace.pk, "issue_voucher", name="Outside", outcome="reviewers", by=None)
+    one.claim()
+    assert one.begin("draft").status_code == 201
+    lapse(run)
+    assert other.claim().json()["lease"]["held_before_by"] == "here:1"
+    before = Event.objects.filter(run=run).count()
+    late = [one.end("draft"), one.begin("next"), one.beat(), one.tell("a"), one.propose("k")]
+    late.append(one.send(f"runs/{run.pk}/ending", {"outcome": "failed"}, Handrail_Token=one.token))
+    assert {kind(answer) for answer in late} == {(409, "overtaken")}
+    assert {answer.json()["holder"] for answer in late} == {"there:2"}
+    without = one.send(f"runs/{run.pk}/ending", {"outcome": "failed"})
+    assert kind(without) == (409, "lease-needed"), "nor without its token"
+    assert Event.objects.filter(run=run).count() == before
+    assert other.tell("a").status_code == 201
+
+
+def test_a_run_that_a_workflow_works_on_is_not_claimed(cast, client_of_agent):
+    from tests.runs.test_engine import start
+
+    run = start(cast, "test-asks", {}, scope={})
+    assert kind(Process(client_of_agent, str(run.pk), "here:1").claim()) == (403, "not-yours")
+
+
+# the journal ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_another_goes_on_from_the_journal_and_what_is_done_is_not_done_again(run, one, other):
+    one.claim()
+    told = one.begin("read_ticket", {"ticket": 1}, plan_step=1).json()["step"]
+    assert (told["state"], told["attempt"], told["key"]) == ("started", 1, "read_ticket#1")
+    again = one.begin("read_ticket", {"ticket": 1})
+    assert again.status_code == 200 and again.json()["step"]["idempotency_key"] == told["idempotency_key"]
+    done = one.end("read_ticket", result={"text": '{"subject": "Late"}', "media_type": "application/json", "label": "personal"})
+    assert done.status_code == 201 and one.end("read_ticket", result={"text": '{"subject": "Late"}'}).status_code == 200
+    assert kind(one.end("read_ticket", result={"text": "another"})) == (409, "step-settled")
+    one.begin("draft", {"a": 1})
+    lapse(run)
+    other.claim()
+    journal = other.client.get(f"/api/v1/runs/{run.pk}/steps").json()
+    assert [(step["key"], step["state"], step["holder"]) for step in journal["steps"]] == [
+        ("read_ticket#1", "done", "here:1"),
+        ("draft#1", "started", "here:1"),
+    ]
+    known = other.begin("read_ticket", {"ticket": 1})
+    assert known.status_code == 200 and known.json()["step"]["state"] == "done"
+    assert known.json()["step"]["result"]["text"] == '{"subject": "Late"}'
+    assert kind(other.begin("read_ticket", {"ticket": 2})) == (409, "step-reused"), "the same key, another input"
+    assert kind(other.end("draft")) == (409, "not-begun"), "the other one's attempt"
+    anew = other.begin("draft", {"a": 1}).json()["step"]
+    assert (anew["attempt"], anew["holder"]) == (2, "there:2")
+    assert other.end("draft", result={"base64": "/w=="}).json()["step"]["result"] == {
+        "label": "internal",
+        "media_type": "text/plain",
+        "base64": "/w==",
+    }
+    assert len(data(run, "step.completed")) == 2 and isinstance(verify(run), Whole)
+
+
+def test_a_step_that_failed_is_begun_again_and_each_attempt_stands_in_the_log(run, one):
+    one.claim()
+    one.begin("call")
+    assert one.end("call", "failed", error="timeout", detail="No answer.").status_code == 201
+    assert one.end("call", "failed").status_code == 200 and kind(one.end("call")) == (409, "step-settled")
+    assert one.begin("call").json()["step"]["attempt"] == 2
+    one.end("call")
+    assert [event["data"].get("attempt") for event in data(run, "step.started", "step.failed")] == [1, 1, 2]
+
+
+def test_steps_stand_in_the_log_as_told_by_the_agent(run, one, cast, sign_in):
+    one.claim()
+    one.begin("check_parcel")
+    one.end("check_parcel", result={"text": "It is late."})
+    events = data(run, "step.started", "step.completed")
+    assert all(event["data"]["told"] is True and event["actor"]["kind"] == "agent" for event in events)
+    assert "result" in events[1]["payloads"]
+    assert "Told by the agent" in text(sign_in(cast.riley).get(f"/runs/{run.pk}"))
+
+
+def test_of_twenty_that_begin_a_step_at_once_one_begins_it(run, cast):
+    token = steps.claim(run, holder="here:1").token
+    by = actor(cast.priya)
+    begun = together([lambda: steps.begin(run, by=by, token=token, key="a", given="0" * 64) for _ in range(20)])
+    assert [type(each) for each in begun] == [steps.Told] * 20
+    assert AgentStep.objects.get(run=run).attempts == 1 == len(data(run, "step.started"))
+    assert sum(not each.again for each in begun) == 1
+
+
+def test_a_run_that_has_ended_gives_its_journal_and_begins_nothing(run, one, cast):
+    one.claim()
+    one.begin("a")
+    one.end("a", result={"text": "x"})
+    signals.send(run, kind="cancel", key="c", by=actor(cast.otto))
+    assert kind(one.begin("b")) == (409, "run-ended") and kind(one.beat()) == (409, "run-ended") and kind(one.claim()) == (409, "run-ended")
+    assert one.client.get(f"/api/v1/runs/{run.pk}/steps").json()["steps"][0]["state"] == "done"
+
+
+# silence --------------------------------------------------------------------------------------------------------------------------------
+
+
+def told(run: Run) -> set[str]:
+    notices = Notice.objects.filter(run=run, kind="stuck").select_related(*audience.OF_ACTION)
+    return {user.name for notice in notices for user in audience.people(notice)}
+
+
+def test_a_holder_that_goes_silent_leaves_a_stalled_run_and_whoever_comes_goes_on(run, one, other, cast, sign_in):
+    one.claim()
+    one.begin("a")
+    sweep.sweep()
+    assert Run.objects.get(pk=run.pk).state == "running"
+    lapse(run)
+    sweep.sweep()
+    sweep.sweep()
+    assert Run.objects.get(pk=run.pk).state == "stalled" and len(data(run, "run.stalled")) == 1
+    assert told(run) == {"Otto"}
+    page = text(sign_in(cast.otto).get(f"/runs/{run.pk}"))
+    assert "Stuck" in page and "Its agent went silent." in page
+    assert run.ref in text(sign_in(cast.otto).get("/recovery"))
+    assert other.claim().status_code == 201 and Run.objects.get(pk=run.pk).state == "running"
+    assert told(run) == set() and run.ref not in text(sign_in(cast.otto).get("/recovery"))
+
+
+def test_a_holder_that_was_only_late_goes_on_if_nobody_has_taken_over(run, one):
+    one.claim()
+    lapse(run)
+    sweep.sweep()
+    assert one.beat().status_code == 200
+    assert Run.objects.get(pk=run.pk).state == "running"
+    assert [event["data"]["reason"] for event in data(run, "run.resumed")] == ["claimed", "heard"]
+
+
+def test_a_run_that_nobody_claimed_stalls_after_an_hour_of_silence_and_a_word_brings_it_back(run, one):
+    old = clock.now() - timedelta(hours=2)
+    Run.objects.filter(pk=run.pk).update(state_since=old)
+    sweep.sweep()
+    assert Run.objects.get(pk=run.pk).state == "running", "its last event is new"
+    Lease.objects.filter(run=run).update(called_at=None)
+    steps.SILENCE, kept = timedelta(0), steps.SILENCE
+    try:
+        sweep.sweep()
+    finally:
+        steps.SILENCE = kept
+    assert Run.objects.get(pk=run.pk).state == "stalled"
+    note = {"id": "a", "type": "note.posted", "texts": {"note": "Here."}}
+    assert one.send(f"runs/{run.pk}/events", note).status_code == 201
+    assert Run.objects.get(pk=run.pk).state == "running"
+
+
+@pytest.fixture
+def declared(cast, monkeypatch) -> None:
+    for tool in declaring.declare(TOOL_FILE.read_bytes()):
+        monkeypatch.setitem(TOOLS, tool.name, tool)
+        policy.set_rule(cast.workspace.pk, tool.name, name="Outside", outcome="reviewers", by=None)
+
+
+def test_while_people_have_something_to_decide_the_run_waits_and_does_not_stall(run, one, cast, declared):
+    one.claim()
+    first = ProposedAction.objects.get(pk=one.propose("k").json()["action"]["id"])
+    second = ProposedAction.objects.get(pk=one.propose("n", "post_notice", NOTICE).json()["action"]["id"])
+    row = Run.objects.get(pk=run.pk)
+    assert (row.state, row.waiting["on"], row.waiting["action"]) == ("waiting", "decision", str(first.pk))
+    assert one.begin("meanwhile").status_code == 201, "it may do something else"
+    lapse(run)
+    sweep.sweep()
+    assert Run.objects.get(pk=run.pk).state == "waiting", "its agent may come back tomorrow"
+    riley = actor(cast.riley)
+    decisions.decide(first, reviewer=riley, verdict="approved", digest=first.digest)
+    assert Run.objects.get(pk=run.pk).waiting["action"] == str(second.pk)
+    decisions.decide(second, reviewer=riley, verdict="rejected", digest=second.digest, reason="Not now.")
+    assert Run.objects.get(pk=run.pk).state == "running"
+    sweep.sweep()
+    assert Run.objects.get(pk=run.pk).state == "running", "somebody has a moment to come for it"
+    lapse(run)
+    sweep.sweep()
+    assert Run.objects.get(pk=run.pk).state == "stalled", "approved, and nobody came for it"
