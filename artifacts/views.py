@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from access import rules
 from artifacts.models import Artifact
 from artifacts.rendition import UNREADABLE, plain
+from artifacts.sheets import sheet
 
 RELATED = ("payload", "payload__erased_by")
 COMPARED = 400  # lines of a version up to which two are compared
@@ -43,6 +44,7 @@ def artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponse:
         "earlier": earlier,
         "changes": list(changes(earlier, found)) if earlier else [],
         "comparable": earlier is not None and _comparable(earlier, found),
+        "sheet": sheet(found.payload.media_type, found.payload.rendition or ""),
         "unreadable": UNREADABLE in found.payload.findings,
         "hidden": sum(found.payload.findings.values()),
         "room": "runs",

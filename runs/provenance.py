@@ -19,12 +19,21 @@ class Source:
 
     icon: str
     title: Rich
-    below: str
+    made: Made | None
     seq: int
 
     @property
     def link(self) -> Rich:
         return (At(self.seq),)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of the artifact, and when it was made."""
+
+    made: Made
+    at: datetime
+    newest: bool
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,7 @@ class Around:
     made: Made
     at: datetime
     who: Who
-    versions: tuple[Made, ...]
+    versions: tuple[Version, ...]
     sources: tuple[Source, ...]
     actions: tuple[Action, ...]
     names: Mapping[str, str]
@@ -60,7 +69,7 @@ def around(run: Run, artifact_id: UUID) -> Around:
         made=made,
         at=_item(story, made.seq).at,
         who=Who(body["actor"]["kind"], body["actor"]["id"]),
-        versions=tuple(reversed([each for each in story.artifacts if each.name == made.name])),
+        versions=tuple(_versions(story, made.name)),
         sources=tuple(_sources(story, made.seq))[-SOURCES:],
         actions=_actions(story, made),
         names=presenting.names_in(told, run),
@@ -71,18 +80,24 @@ def _item(story: Story, seq: int) -> Item:
     return next(item for section in story.sections for item in section.items if item.first <= seq <= item.last)
 
 
+def _versions(story: Story, name: str) -> list[Version]:
+    """The newest first."""
+    made = [each for each in reversed(story.artifacts) if each.name == name]
+    return [Version(each, _item(story, each.seq).at, newest=each is made[0]) for each in made]
+
+
 def _sources(story: Story, before: int) -> list[Source]:
     """Artifacts, and people's words, from before it was made."""
+    made = {each.seq: each for each in story.artifacts}
     found = []
     for section in story.sections:
         for item in section.items:
             if item.last >= before:
                 continue
             if item.kind == "artifact":
-                below = "Outside text" if any(made.seq == item.first and made.outside for made in story.artifacts) else ""
-                found.append(Source("file", item.title[:1], below, item.first))
+                found.append(Source("file", item.title[:1], made.get(item.first), item.first))
             elif item.kind == "signal" and item.said:
-                found.append(Source("person", item.title, "", item.first))
+                found.append(Source("person", item.title, None, item.first))
     return found
 
 

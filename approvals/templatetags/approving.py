@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
 from django import template
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import conditional_escape, format_html, format_html_join
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import glyphs
@@ -70,7 +70,9 @@ def page(name: str, *args: object) -> str:
 @register.simple_tag(name="json")
 def json_(value: Any, full: bool) -> SafeString:
     """A JSON value over several lines: keys, texts and numbers told apart, every character drawn."""
-    return _value(value, full, "")
+    if not isinstance(value, dict | list) or not value:
+        return _scalar(value, full)
+    return renditions.code_lines(_lines(value, full, 0, mark_safe(""), ""))
 
 
 @register.simple_tag
@@ -101,23 +103,23 @@ def first_name(name: str) -> str:
     return name.split()[0] if name.split() else name
 
 
-def _value(value: Any, full: bool, indent: str) -> SafeString:
-    if isinstance(value, dict) and value:
-        return _block("{", "}", (_keyed(key, each, full, indent) for key, each in value.items()), indent)
-    if isinstance(value, list) and value:
-        return _block("[", "]", (_value(each, full, indent + "  ") for each in value), indent)
-    if isinstance(value, str):
-        return exactly(json.dumps(value, ensure_ascii=False), full)
-    return format_html("<b>{}</b>", json.dumps(value))
+def _lines(value: Any, full: bool, depth: int, before: SafeString, after: str) -> Iterator[tuple[int, SafeString]]:
+    """Each line with how deep it stands. `before` is the key that it begins with, `after` the comma that it ends with."""
+    if not isinstance(value, dict | list) or not value:
+        yield depth, format_html("{}{}{}", before, _scalar(value, full), after)
+        return
+    begin, end = ("{", "}") if isinstance(value, dict) else ("[", "]")
+    yield depth, format_html("{}{}", before, begin)
+    items = value.items() if isinstance(value, dict) else (("", each) for each in value)
+    for number, (key, each) in enumerate(items, start=1):
+        named = format_html("<i>{}</i>: ", _scalar(key, full)) if isinstance(value, dict) else mark_safe("")
+        yield from _lines(each, full, depth + 1, named, "," if number < len(value) else "")
+    yield depth, format_html("{}{}", end, after)
 
 
-def _keyed(key: str, value: Any, full: bool, indent: str) -> SafeString:
-    return format_html("<i>{}</i>: {}", exactly(json.dumps(key, ensure_ascii=False), full), _value(value, full, indent + "  "))
-
-
-def _block(begin: str, end: str, items: Iterable[SafeString], indent: str) -> SafeString:
-    lines = format_html_join(mark_safe(",\n"), "{}{}", ((indent + "  ", item) for item in items))
-    return format_html("{}\n{}\n{}{}", begin, lines, indent, end)
+def _scalar(value: Any, full: bool) -> SafeString:
+    text = json.dumps(value, ensure_ascii=not isinstance(value, str))
+    return exactly(text, full) if isinstance(value, str) else format_html("<b>{}</b>", text)
 
 
 def _joined(parts: Iterable[SafeString]) -> SafeString:

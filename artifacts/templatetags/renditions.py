@@ -4,17 +4,22 @@ import re
 from collections.abc import Iterable, Iterator
 
 from django import template
-from django.utils.html import conditional_escape, format_html
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import breakable, icon
 from artifacts.rendition import Glyph, Hidden, More, Segment, Text, segments
+from artifacts.sheets import media_name
 
 register = template.Library()
 # what opens before a mark and closes after it stands on the mark's line: “<”, the mark, “>”. A few characters at most
 _OPENS = re.compile(r"[<(\[{“„‚‘«\"']{0,3}\Z")
 _CLOSES = re.compile(r"[>)\]}”’»\"'.,;:!?…]{0,3}")
 _NUMBER = re.compile(r"(?<![\w/#=\"-])[A-Z]{2,5}-\d{3,10}(?![\w\"-])")
+_KEYED = re.compile(r'(\s*)("(?:[^"\\]|\\.)*"(?=:))?(.*)', re.DOTALL)
+_HEADING = re.compile(r"#{1,6} .*")
+_STRONG = re.compile(r"\*\*[^*\n]{1,500}\*\*|`[^`\n]{1,500}`")
+INSET = 12  # steps of indentation that the style sheet tells apart
 LOOKED_AT = 4  # times the wanted length: enough of a rendition to quote from, also when it begins with marks
 
 
@@ -22,6 +27,25 @@ LOOKED_AT = 4  # times the wanted length: enough of a rendition to quote from, a
 def rendition(text: str | None) -> SafeString:
     """The whole of a rendition, its line breaks as they are."""
     return _drawn(segments(text or ""))
+
+
+@register.filter
+def coded(text: str | None) -> SafeString:
+    """A rendition of JSON, line by line: keys told apart, and a line that wraps goes on further in than it began."""
+    return code_lines(_coded(line) for line in (text or "").split("\n"))
+
+
+@register.filter
+def marked(text: str | None) -> SafeString:
+    """A rendition of Markdown with its headings, strong words and code set off. Its signs stay: nothing in it is left out."""
+    return mark_safe("\n".join(_marked(line) for line in (text or "").split("\n")))  # noqa: S308  each part was escaped
+
+
+@register.simple_tag
+def media(media_type: str) -> SafeString:
+    """What a file is, as people say it; a type that nobody says stands as it is written."""
+    said = media_name(media_type)
+    return conditional_escape(said) if said else format_html('<span class="mono">{}</span>', media_type)
 
 
 @register.filter
@@ -41,6 +65,29 @@ def unbroken(drawn: SafeString) -> SafeString:
 def one_line(text: str | None, length: int = 200) -> SafeString:
     """The beginning of a rendition on one line, for lists and tables."""
     return _drawn(_shortened(segments((text or "")[: length * LOOKED_AT + 400]), length))
+
+
+def code_lines(lines: Iterable[tuple[int, SafeString]]) -> SafeString:
+    """Lines of JSON for a `.code.flow`, each with how many steps it stands in: what wraps goes on further in than it began."""
+    drawn = ((min(depth, INSET), "  " * depth, line) for depth, line in lines)
+    return format_html_join("", '<span class="ln" data-in="{}">{}{}</span>', drawn)
+
+
+def _coded(line: str) -> tuple[int, SafeString]:
+    indent, key, rest = _KEYED.match(line).groups()  # type: ignore[union-attr]  it matches every line
+    named = format_html("<i>{}</i>", rendition(key)) if key else ""
+    return len(indent) // 2, format_html("{}{}", named, rendition(rest))
+
+
+def _marked(line: str) -> SafeString:
+    if _HEADING.fullmatch(line):
+        return format_html('<b class="h">{}</b>', rendition(line))
+    found, at = "", 0
+    for each in _STRONG.finditer(line):
+        tag = "code" if each[0].startswith("`") else "b"
+        found += rendition(line[at : each.start()]) + mark_safe(f"<{tag}>{rendition(each[0])}</{tag}>")  # noqa: S308  it was escaped
+        at = each.end()
+    return mark_safe(found + rendition(line[at:]))  # noqa: S308  each part was escaped
 
 
 def _shortened(parts: Iterable[Segment], length: int) -> Iterator[Segment]:

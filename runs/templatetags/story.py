@@ -9,7 +9,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from access.ids import as_uuid
-from access.templatetags.handrail import clock_, sensitivity, spell
+from access.templatetags.handrail import LABELS, clock_, sensitivity, spell
 from artifacts.templatetags.renditions import one_line, quote, rendition
 from runs.presenting import name_of
 from runs.story import shapes, titles
@@ -44,6 +44,12 @@ def said(text: shapes.Text | None) -> SafeString:
 @register.filter
 def tool_title(name: str) -> str:
     return titles.of_tool(name)
+
+
+@register.filter
+def label_word(name: str) -> str:
+    """How sensitive something is, in words alone."""
+    return LABELS.get(name, (4, "Unlabelled"))[1]
 
 
 @register.filter
