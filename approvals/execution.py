@@ -18,7 +18,7 @@ from access import rules
 from access.errors import BadInput
 from access.models import User
 from access.rules import Actor
-from approvals import canonical, exact, freezes, mismatch
+from approvals import canonical, exact, freezes, lineage, mismatch
 from approvals.errors import BeingLookedUp, NoteNeeded, NotUnknown, NotYours, ReferenceNeeded
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
@@ -72,6 +72,7 @@ def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption
     found out all the same what became of it, for that sends nothing.
     """
     action = ProposedAction.objects.select_related("run").get(pk=action_id, run_id=run.row.pk)
+    lineage.lock(run.row, action)
     grant = Grant.objects.select_for_update(no_key=True).filter(action=action).first()
     if grant is None:
         return NotGranted("it was not approved")
@@ -86,12 +87,15 @@ def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption
         return gates.Frozen(action.tool, frozen.reason, frozen.until)
     if why := _not_loaded(action, fresh):
         return NotGranted(why)
+    what = canonical.parse(stored)
+    if fresh:
+        grant.key = lineage.kept_key(run.row, action, what)
     if not _take(grant, token, worker, fresh):
         return NotGranted(_why_not(grant), lapsed=_lapsed(grant))
     if fresh:
         data = ActionRedeemed(action=action.pk, grant=grant.pk, digest=grant.digest, token=token, worker=worker)
         run.append(data, actor=log.ENGINE)
-    return _redemption(action, grant, canonical.parse(stored), fresh)
+    return _redemption(action, grant, what, fresh)
 
 
 def executed(run: Held, redemption: Redemption, *, result: Any, label: str, found: bool) -> int:
@@ -224,7 +228,7 @@ def _take(grant: Grant, token: int, worker: str, fresh: bool) -> bool:
     now = clock.now()
     recallable_no_more = Q(held_until=None) | Q(held_until__lte=now)
     open_rows = rows.filter(recallable_no_more, redeemed_at=None, expires_at__gt=now, action__state="approved")
-    return open_rows.update(redeemed_at=now, redeemed_by=worker, token=token) == 1
+    return open_rows.update(redeemed_at=now, redeemed_by=worker, token=token, key=grant.key) == 1
 
 
 def _why_not(grant: Grant) -> str:
@@ -247,7 +251,7 @@ def _redemption(action: ProposedAction, grant: Grant, what: canonical.CanonicalA
     ]
     redeemed_at = grant.redeemed_at or clock.now()
     arguments = TOOLS[action.tool].brought_up(what.arguments, action.tool_schema)
-    return Redemption(action.pk, grant.pk, grant.digest, action.tool, arguments, files, redeemed_at, fresh)
+    return Redemption(action.pk, grant.pk, grant.digest, action.tool, arguments, files, redeemed_at, fresh, grant.key)
 
 
 def _settle(redemption: Redemption, **fields: Any) -> None:
@@ -311,10 +315,17 @@ def _it_happened(run: Held, action: ProposedAction, grant: Grant, reference: str
     """Done, as a person says: never again, and in the ledger of what was done outside."""
     receipt = vault.keep(run.row.workspace_id, orjson.dumps({"reference": reference}), label="internal", media_type="application/json")
     Grant.objects.filter(pk=grant.pk, outcome="unknown").update(outcome="executed", executed_at=clock.now(), receipt=receipt)
-    can_undo = action.tool in TOOLS and TOOLS[action.tool].can_undo
+    can_undo = action.tool in TOOLS and TOOLS[action.tool].can_undo and grant.key is None
     texts = {"subject": action.subject}
     ledger.tell(
-        run, tool=action.tool, key=str(grant.pk), can_undo=can_undo, action=action.pk, step=action.step or None, texts=texts, caused_by=seq
+        run,
+        tool=action.tool,
+        key=str(grant.key or grant.pk),
+        can_undo=can_undo,
+        action=action.pk,
+        step=action.step or None,
+        texts=texts,
+        caused_by=seq,
     )
 
 

@@ -182,7 +182,8 @@ def proposed(action_id: UUID) -> Proposal:
 def taint_of(run: Run, tool: Tool) -> Taint:
     """What the run has read so far, from its log, and this tool would read, and whether it sends. An agent outside reads unseen: both.
 
-    What one run of a family has read, each of them has: a child is given words of its parent, and a parent those of its child.
+    What one run of a family has read, each of them has: a child is given words of its parent, and a parent those of its child. What was
+    forked from a run has read what that has.
     """
     if not run.workflow:
         return Taint(True, True, tool.sends_out)
@@ -198,14 +199,16 @@ def tools_used(run: Run) -> set[str]:
 
 
 def family(run: Run) -> dict[UUID, date]:
-    """A run with all whose child it is, and all of their children: each with its month."""
-    root = run
+    """A run with all whose child it is or from which it was forked, and all of their children: each with its month."""
+    root, found = run, {}
     while root.parent is not None:
         root = root.parent
-    found = ahead = {root.pk: root.month}
+    if root.forked_from is not None:
+        found = family(root.forked_from)
+    ahead = {root.pk: root.month}
     while ahead:
+        found |= ahead
         ahead = dict(Run.objects.filter(parent_id__in=list(ahead)).values_list("pk", "month"))
-        found = found | ahead
     return found
 
 

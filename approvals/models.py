@@ -234,6 +234,7 @@ class Grant(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     action = models.OneToOneField(ProposedAction, on_delete=models.PROTECT, related_name="grant")
     digest = models.CharField(max_length=64)
+    key = models.UUIDField(null=True)  # its idempotency key outside, if that is another grant's: a run of the same lineage did the same
     granted_at = models.DateTimeField(default=clock.now)
     held_until = models.DateTimeField(null=True)  # until then the approval can be recalled, and nobody redeems it
     expires_at = models.DateTimeField()

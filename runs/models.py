@@ -34,6 +34,9 @@ class Run(models.Model):
     starter_id = models.CharField(max_length=40)
     parent = models.ForeignKey("self", on_delete=models.PROTECT, related_name="children", null=True)  # whose work it does a part of
     parent_step = models.CharField(max_length=200, blank=True)  # the parent's step that waits for it
+    forked_from = models.ForeignKey("self", on_delete=models.PROTECT, related_name="forks", null=True)  # whose journal it took over
+    forked_seq = models.PositiveBigIntegerField(default=0)  # up to which event of that run
+    lineage = models.UUIDField(null=True)  # the first of the runs that were forked from one another; null: it has no fork and is none
     start_key = models.CharField(max_length=200, null=True)  # the starter's idempotency key
     title = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")
     summary = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)
@@ -69,6 +72,7 @@ class Run(models.Model):
             models.Index(fields=["state", "state_since"], name="run_due", condition=Q(state__in=["queued", "running"])),  # the sweep
             models.Index(fields=["parent"], name="run_open_children", condition=Q(parent__isnull=False, ended_at=None)),  # the sweep
             models.Index(fields=["wake_at"], name="run_timers", condition=Q(wake_at__isnull=False)),  # the sweep
+            models.Index(fields=["lineage"], name="run_lineage", condition=Q(lineage__isnull=False)),  # who else did the same
         ]
 
     def __str__(self) -> str:
@@ -146,6 +150,7 @@ class JournalEntry(models.Model):
     position = models.PositiveIntegerField()  # order of first start
     state = models.CharField(max_length=10, default="started")
     input_digest = models.CharField(max_length=64)
+    edits = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)  # of its input, by whoever forked the run
     result = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)
     action_id = models.UUIDField(null=True)  # the exact action a write, send or proposal became
     attempts = models.PositiveIntegerField(default=1)

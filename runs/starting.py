@@ -1,7 +1,7 @@
 """Starting a run. The only maker of runs."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from runs.engine import workflow as workflows
 from runs.engine.workflow import Intake
 from runs.errors import NoReference, StartReused, UnknownWorkflow
 from runs.lifecycle import State
-from runs.log import Text
+from runs.log import Held, Text
 from runs.models import Lease, Run
 from runs.vocabulary import RunCreated, RunStarted
 
@@ -168,6 +168,39 @@ def start_child(
     raise NoReference
 
 
+def start_fork(
+    parent: Run, *, title: str, given: bytes, version: int, budgets: Mapping[str, int], by: Actor, key: str, more: Callable[[Held], None]
+) -> Run:
+    """A run that goes on from a point of another. In the caller's transaction, under that run's lock.
+
+    It belongs to whom that belongs, and may touch no more. `more` writes what it takes over into its log, right after its first event.
+    """
+    known = workflows.loaded(parent.workflow, version)
+    agent = Agent.objects.select_related("owner").get(pk=parent.agent_id)
+    for length in LENGTHS:
+        try:
+            with transaction.atomic():
+                return _create(
+                    ref=reference(length),
+                    agent=agent,
+                    owner=parent.owner,
+                    by=by,
+                    title=title,
+                    agent_version=parent.agent_version if version == parent.workflow_version else str(version),
+                    known=known,
+                    given=given,
+                    scope=dict(parent.scope),
+                    budgets=dict(budgets),
+                    note="",
+                    key=key,
+                    more=more,
+                )
+        except IntegrityError as error:
+            if not _is_clash(error):
+                raise
+    raise NoReference
+
+
 def _create(
     *,
     ref: str,
@@ -184,14 +217,14 @@ def _create(
     key: str | None = None,
     parent: Run | None = None,
     parent_step: str = "",
+    more: Callable[[Held], None] | None = None,
 ) -> Run:
-    workspace_id = agent.workspace_id
-    titled = vault.keep(workspace_id, title, label="internal")
-    asked = vault.keep(workspace_id, given, label="personal", media_type="application/json")
+    titled = vault.keep(agent.workspace_id, title, label="internal")
+    asked = vault.keep(agent.workspace_id, given, label="personal", media_type="application/json")
     held = log.create(
         Run(
             ref=ref,
-            workspace_id=workspace_id,
+            workspace_id=agent.workspace_id,
             agent=agent,
             agent_version=agent_version,
             workflow=known.name if known else "",
@@ -210,24 +243,29 @@ def _create(
     )
     run = held.row
     Lease.objects.create(run=run)
-    data = RunCreated(
-        ref=run.ref,
-        agent=agent.pk,
-        agent_version=agent_version,
-        owner=owner.pk,
-        workflow=known.name if known else None,
-        workflow_version=run.workflow_version,
-        parent=parent.pk if parent else None,
-    )
     texts: dict[str, Any] = {"title": titled, "input": asked, "scope": Text(orjson.dumps(scope), SCOPE_LABEL, "application/json")}
-    held.append(data, actor=by, texts=texts | ({"note": Text(note)} if note else {}))
+    held.append(_told(run), actor=by, texts=texts | ({"note": Text(note)} if note else {}))
+    if more:
+        more(held)
     if known:
         held.change(state=State.QUEUED.value)
     else:
         held.move(State.RUNNING, RunStarted(worker=f"agent/{agent.name}", token=0))
     log.finish(held)
-    audit.record(by, "run_started", workspace_id=workspace_id, subject=("run", run.pk))
+    audit.record(by, "run_started", workspace_id=run.workspace_id, subject=("run", run.pk))
     return run
+
+
+def _told(run: Run) -> RunCreated:
+    return RunCreated(
+        ref=run.ref,
+        agent=run.agent_id,
+        agent_version=run.agent_version,
+        owner=run.owner_id,
+        workflow=run.workflow or None,
+        workflow_version=run.workflow_version,
+        parent=run.parent_id,
+    )
 
 
 def _earlier(agent: Agent, key: str, workflow: str | None, given: bytes) -> Run | None:

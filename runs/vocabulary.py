@@ -177,9 +177,14 @@ class RunCancelled(Data, type="run.cancelled", by=(ENGINE,), says="Cancelled"):
     withdrawn: Count = 0  # actions that were waiting or approved and now never run
 
 
-class RunForked(Data, type="run.forked", by=(ENGINE,), says="Forked from another run at #{seq}"):
+class RunForked(Data, type="run.forked", by=(ENGINE,), says="{actor} forked it from {ref}, after its #{seq}", roles=r"input|note"):
+    """What the parent had completed up to `seq` was taken over, and is cited by this event. `input`: what was changed of it."""
+
     parent: UUID
+    ref: Name
     seq: Seq
+    step: Step | None = None  # the step that is done anew; without one the run goes on after `seq`
+    taken: Count = 0  # completed steps that were taken over
 
 
 class ChildStarted(Data, type="child.started", by=(ENGINE,), says="Started a run of its own, {ref}"):
@@ -477,6 +482,7 @@ class DeadLetterResolved(Data, type="deadletter.resolved", by=(PEOPLE,), says="{
     letter: UUID
     choice: Literal["retry", "compensate", "hand_over", "give_up"]
     to: UUID | None = None  # hand_over: to whom
+    step: Step | None = None  # retry: from this earlier step, which is done anew
 
 
 class WebhookReceived(Data, type="webhook.received", by=(ENGINE,), says="Webhook from {source}", roles=r"body"):

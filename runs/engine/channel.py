@@ -20,7 +20,7 @@ from runs import log, signals
 from runs.engine import agent, asking, children, effects, gates, models, points, proposals, reads
 from runs.engine.answering import Answers
 from runs.engine.gates import Answer, Approved, Attached
-from runs.engine.journal import Journal, result_of
+from runs.engine.journal import Journal, edited, result_of
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.proposals import APPROVAL
@@ -149,8 +149,10 @@ class Channel:
     def ask_model(self, prompt: str, **variables: Any) -> Any:
         """Have a model answer a named prompt. The answer is recorded; a replay gives the same one."""
         walk = self._walk
-        step, given = walk.journal.next_step(f"model.{prompt}"), [prompt, variables]
+        step = walk.journal.next_step(f"model.{prompt}")
         entry = walk.journal.find(step)
+        variables = edited(entry, variables)
+        given = [prompt, variables]
         if entry is not None and entry.state == "done":
             reads.note_change(walk, entry, given)
             return read_back(entry)

@@ -88,7 +88,7 @@ def perform(walk: Walk, step: str, action_id: UUID, plan_step: int | None) -> di
         return _spent(walk, entry, taken, plan_step)
     points.reached(f"redeemed-{taken.tool}", walk.id)
     performance = Performance(walk, entry, plan_step, taken)
-    return _run(performance) if taken.fresh else _recover(performance)
+    return _run(performance) if taken.fresh and taken.key is None else _recover(performance)
 
 
 def _lapsed(walk: Walk, run: Held, entry: JournalEntry) -> dict[str, Any]:
@@ -262,8 +262,8 @@ def _settle(p: Performance, result: Any, *, found: bool, ms: int) -> Any:
         seq = ledger.tell(
             run,
             tool=p.tool.name,
-            key=str(p.redemption.grant_id),
-            can_undo=p.tool.can_undo,
+            key=p.redemption.known_as,
+            can_undo=p.tool.can_undo and p.redemption.key is None,  # else it is for the run that did it first to undo
             action=p.redemption.action_id,
             step=p.entry.step,
             texts={"subject": Text(subject(p.redemption.arguments) if subject else p.tool.title, p.tool.label)},
@@ -299,7 +299,7 @@ def _call(p: Performance, begun: float) -> Call:
         if not p.walk.lease.is_mine() or not Run.objects.filter(pk=p.walk.id, state__in=may_go_on).exists():
             raise Fenced
 
-    return Call(p.walk.id, p.entry.step, str(p.redemption.grant_id), p.tool.deadline, last_check, p.redemption.attachments)
+    return Call(p.walk.id, p.entry.step, p.redemption.known_as, p.tool.deadline, last_check, p.redemption.attachments)
 
 
 def _until(at: Any) -> float:

@@ -117,6 +117,12 @@ class Redemption:
     attachments: Sequence[File]
     redeemed_at: datetime
     fresh: bool
+    key: UUID | None = None  # another run of the lineage did the same before: the key under which the outside knows it
+
+    @property
+    def known_as(self) -> str:
+        """The idempotency key of the call."""
+        return str(self.key or self.grant_id)
 
 
 @dataclass(frozen=True)

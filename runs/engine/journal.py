@@ -5,6 +5,7 @@ A step's identity is branch path + name + occurrence, such as `read_ticket#1`.
 
 import hashlib
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from uuid import UUID
 import orjson
 
 from artifacts import vault
+from artifacts.models import Payload
 from config import clock
 from runs.engine import points
 from runs.engine.outcomes import Parked
@@ -96,6 +98,50 @@ def steps_of(run_id: UUID) -> int:
 def afresh(run_id: UUID, step: str) -> None:
     """Let a step that was not completed be tried anew, as often as it may be. In the caller's transaction, under the run's lock."""
     JournalEntry.objects.filter(run_id=run_id, step=step, state="started").update(attempts=0, started_at=clock.now())
+
+
+def take_over(run_id: UUID, entries: Sequence[JournalEntry], seqs: Mapping[str, int], results: Mapping[str, Payload]) -> None:
+    """Give a run that is being forked the completed steps of another, in the caller's transaction.
+
+    `seqs`: the events of its own log to cite for them, by step; `results`: of the steps whose results name such events.
+    """
+    JournalEntry.objects.bulk_create(
+        JournalEntry(
+            run_id=run_id,
+            step=entry.step,
+            kind=entry.kind,
+            position=entry.position,
+            state=entry.state,
+            input_digest=entry.input_digest,
+            result=results.get(entry.step, entry.result),
+            action_id=entry.action_id,
+            attempts=entry.attempts,
+            token=0,
+            started_at=entry.started_at,
+            ended_at=entry.ended_at,
+            seq=seqs[entry.step],
+        )
+        for entry in entries
+    )
+
+
+def ask_otherwise(run_id: UUID, entry: JournalEntry, edits: Payload) -> None:
+    """Have a step of a run that is being forked asked for something else than its code says, when it comes to it."""
+    JournalEntry.objects.create(
+        run_id=run_id, step=entry.step, kind=entry.kind, position=entry.position, input_digest="", edits=edits, attempts=0, token=0
+    )
+
+
+def edited(entry: JournalEntry | None, given: dict[str, Any]) -> dict[str, Any]:
+    """What a step is asked: as its code says, but for what whoever forked the run there has changed."""
+    if entry is None or entry.edits_id is None:
+        return given
+    return given | orjson.loads(vault.open_bytes(entry.edits))
+
+
+def forget(run_id: UUID, steps: Collection[str]) -> int:
+    """Have these steps done anew, in the caller's transaction, under the run's lock. Gives how many there were."""
+    return JournalEntry.objects.filter(run_id=run_id, step__in=steps).delete()[0]
 
 
 def result_of(entry: JournalEntry) -> Any:

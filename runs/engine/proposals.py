@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from runs import log, signals
 from runs.engine import effects, gates, looking, points, waiting
 from runs.engine.answering import Answers, answer_open
 from runs.engine.gates import Answer, Attached, Proposal
-from runs.engine.journal import digest, result_of
+from runs.engine.journal import digest, edited, result_of
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.tools import Tool
 from runs.engine.values import json_text
@@ -39,10 +39,11 @@ def propose(
     """
     step = walk.journal.next_step(f"propose.{tool.name}")
     entry = walk.journal.find(step)
-    nonce = str(uuid5(walk.id, step))
+    arguments = edited(entry, arguments)
+    nonce = walk.nonce(step, tool, arguments, files)
     complete = tool.prepare(arguments, nonce) if tool.prepare else arguments
     given = [tool.name, complete, [str(file.payload.pk) for file in files]]
-    if entry is not None and entry.input_digest != digest(given):
+    if entry is not None and entry.attempts and entry.input_digest != digest(given):
         raise Parked(
             "code_changed",
             step=step,

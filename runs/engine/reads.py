@@ -9,7 +9,7 @@ import orjson
 from config import clock
 from runs import log
 from runs.engine import effects, points
-from runs.engine.journal import digest
+from runs.engine.journal import digest, edited
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.retry import Again, Stop, decide
 from runs.engine.tools import Call, Tool, ToolError
@@ -32,6 +32,7 @@ def read(walk: Walk, tool: Tool, arguments: dict[str, Any]) -> Any:
     """What the tool gives for these arguments, or gave before."""
     step = walk.journal.next_step(tool.name)
     entry = walk.journal.find(step)
+    arguments = edited(entry, arguments)
     if entry is not None and entry.state == "done":
         note_change(walk, entry, arguments)
         return read_back(entry)

@@ -1,14 +1,17 @@
 """One worker's walk through a run: what every verb of the channel needs to look up, to write down and to stop by."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from access.rules import Actor
 from runs import log
-from runs.engine import budget
+from runs.engine import budget, lineage
+from runs.engine.gates import Attached
 from runs.engine.journal import Journal
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Interrupted, Waits
+from runs.engine.tools import Tool
 from runs.lifecycle import State
 from runs.log import Held
 from runs.models import Run
@@ -52,6 +55,10 @@ class Walk:
                 return
             run.append(BudgetExceeded(budget=spent.budget, used=spent.used, limit=spent.limit), actor=log.ENGINE)
         raise Waits(RunWaiting(on="budget"))
+
+    def nonce(self, step: str, tool: Tool, arguments: Mapping[str, Any], files: Sequence[Attached]) -> str:
+        """What the identity of an action that is proposed at this step is made of: the same at every replay."""
+        return lineage.kept_nonce(self._row, step, tool, arguments, files)
 
     def plan_step(self, title: str) -> int | None:
         """Which step of the plan this is, counted from 1: the one with the same words."""

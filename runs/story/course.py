@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from runs.story.draft import Draft, Waiting, awaited, sentence, tells
-from runs.story.shapes import At, Code, Moment, Rich, Text, Told
+from runs.story.shapes import At, Code, Elsewhere, Moment, Rich, Step, Text, Told
 from runs.story.wire import Line, object_of
 
 PARKED = {
@@ -176,7 +176,22 @@ def child_ended(draft: Draft, line: Line) -> None:
 
 @tells("run.forked")
 def forked(draft: Draft, line: Line) -> None:
-    draft.add(line, "state", (f"Forked from another run, at its event #{line.count('seq')}",), icon="fork")
+    taken, edits, step = line.count("taken"), line.text("input"), line.word("step")
+    lines: list[Rich] = [
+        (f"Took over {count(taken, 'completed step')}; none of them is done again." if taken else "Nothing is taken over: it begins anew.",)
+    ]
+    if edits:
+        lines.append(("Changed input", *((" of “", Step(step), "”") if step else ()), ": ", edits))
+    elif step:
+        lines.append(
+            (
+                "Done anew from “",
+                Step(step),
+                "” on.",
+            )
+        )
+    parent = Elsewhere(line.word("parent"), line.word("ref"), line.count("seq"))
+    draft.add(line, "decision", (line.who, " forked it from ", parent), icon="fork", said=line.text("note"), lines=tuple(lines))
 
 
 @tells("run.succeeded")

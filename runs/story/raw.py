@@ -6,7 +6,7 @@ from runs.story.course import FAILED, PARKED, QUEUED, cancelled_words, count
 from runs.story.deeds import RESOLVED, UNKNOWN
 from runs.story.draft import awaited, sentence
 from runs.story.people import BLOCKED, BUDGETS, CHOICES, REFUSED, SIGNALS, STOPPED, amount
-from runs.story.shapes import Code, Rich, Step, Took, Tool, Who
+from runs.story.shapes import Code, Elsewhere, Rich, Step, Took, Tool, Who
 from runs.story.wire import Line
 from runs.story.work import TROUBLE, ended_step, short_arguments, started_step
 
@@ -43,6 +43,8 @@ def _run(line: Line, tools: Tools) -> Rich:
             return (f"Waiting for {awaited(line.word('on'), line.moment('until'))}",)
         case "run.resumed" if reason == "lease_expired":
             return ("Its worker was lost. Another went on from the last completed step",)
+        case "run.forked":
+            return ("Forked from ", Elsewhere(line.word("parent"), line.word("ref"), line.count("seq")))
         case "run.parked":
             return (f"Stuck: {PARKED.get(reason, reason)}",)
         case "run.failed":

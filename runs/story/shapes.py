@@ -44,6 +44,15 @@ class At:
 
 
 @dataclass(frozen=True)
+class Elsewhere:
+    """A link to an event of another run: RN-7Q4K #15."""
+
+    run: str
+    ref: str
+    seq: int = 0
+
+
+@dataclass(frozen=True)
 class Code:
     """A key, a name or an id of ours, in type."""
 
@@ -116,7 +125,7 @@ class Tag:
     text: str
 
 
-Part = str | Who | Text | At | Code | File | Moment | Took | Tool | Step | Quote | Changed | Label | Tag
+Part = str | Who | Text | At | Elsewhere | Code | File | Moment | Took | Tool | Step | Quote | Changed | Label | Tag
 Rich = tuple[Part, ...]
 
 

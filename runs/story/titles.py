@@ -2,7 +2,7 @@
 
 from runs.engine import models
 from runs.engine.tools import TOOLS
-from runs.story.shapes import Code, Rich, Step, Tool
+from runs.story.shapes import Code, Elsewhere, Rich, Step, Tool
 from runs.story.work import spoken
 
 APPROVED = "what was approved"
@@ -49,4 +49,6 @@ def _plain(part: object) -> str:
             return of_step(part)
         case Code(text):
             return text
+        case Elsewhere(ref=ref):
+            return ref
     return ""

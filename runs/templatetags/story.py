@@ -100,8 +100,17 @@ def _changed(part: shapes.Changed) -> str:
     return format_html("{}{}{}", before, " " if before and after else "", after)
 
 
+def _elsewhere(part: shapes.Elsewhere) -> str:
+    """Whoever may see one run of a workspace may see them all."""
+    if as_uuid(part.run) is None:
+        return escape(part.ref)
+    url = reverse("runs:event", args=(part.run, part.seq)) if part.seq else reverse("runs:run", args=(part.run,))
+    return format_html('<a class="num" href="{}">{}{}</a>', url, part.ref, f" #{part.seq}" if part.seq else "")
+
+
 DRAWN: dict[type, Callable[[Any], str]] = {
     shapes.Text: _text,
+    shapes.Elsewhere: lambda part: _elsewhere(part),
     shapes.Code: lambda part: short_key(part.text),
     shapes.File: lambda part: format_html('<a href="{}">{}</a>', reverse("artifacts:artifact", args=(part.id,)), part.name),
     shapes.Moment: lambda part: clock_(part.at),

@@ -1,0 +1,319 @@
+"""Forking: another run goes on from a point of this one, with what was completed up to there, and with changed input if somebody wants.
+
+The fork has a log of its own. It takes over the journal entries of completed steps, so that it asks for none of them again; `run.forked`
+says of which run and up to which event, and is what they are cited by. What was approved and not used is not taken over: grants never
+survive a fork. What was done outside and is done in both with the same input keeps its key (`lineage`, and `gates.redeem`).
+"""
+
+import hashlib
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+from uuid import UUID
+
+import orjson
+
+from access.errors import BadInput, Refusal
+from access.rules import Actor
+from artifacts import vault
+from artifacts.models import Artifact, Payload
+from runs import log, starting
+from runs.engine import budget, journal, ledger, workflow
+from runs.engine.journal import result_of
+from runs.engine.tools import TOOLS, InvalidArguments, Tool
+from runs.lifecycle import State
+from runs.log import Held, Text
+from runs.models import Event, JournalEntry, Run
+from runs.vocabulary import RunForked, parse
+
+FROM = ("step", "model", "propose", "child")  # kinds of steps with which a fork can begin
+GOES_BACK = (State.CANCELLING, State.COMPENSATING)  # what it did is being undone, so that nothing can build on it
+INPUTS = {"step": ("tool.started", "arguments"), "model": ("model.called", "input"), "propose": ("action.proposed", "canonical")}
+MAX_NOTE, MAX_EDITS = 2000, 64 * 1024
+
+
+class NotForkable(Refusal):
+    """This run can't be forked now."""
+
+    what_next: ClassVar[str] = "Nothing was started."
+
+
+class ForkReused(Refusal):
+    """This key was used for another fork."""
+
+    what_next: ClassVar[str] = "Nothing was started. Give each fork a key of its own, and send it again only with what it said."
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a fork takes over: up to which event of the parent, which completed steps, and the one that is done anew if one is named."""
+
+    seq: int
+    taken: tuple[JournalEntry, ...]
+    first: JournalEntry | None = None
+
+
+def fork(parent: Run, *, by: Actor, key: str, step: str = "", at: int = 0, edits: Mapping[str, Any] | None = None, note: str = "") -> Run:
+    """A run that goes on from a point of `parent`, queued for a worker. The same `key` again gives the run that it started.
+
+    `step` is done anew, and what came after it; or all that was completed up to event `at` is taken over; with neither, all that is
+    completed now. `edits`: name → value, of the input of that step, or of the run's own if no step is named: then it begins anew.
+    NotForkable, ForkReused or BadInput.
+    """
+    changed = dict(edits or {})
+    _check_asked(step, at, changed, note)
+    with log.holding(parent.pk) as held:  # so that its journal stands still while it is read
+        row, start_key = held.row, _start_key(parent, key, [step, at, changed, note])
+        if earlier := _earlier(row, start_key):
+            return earlier
+        known = _forkable(row)
+        cut = _cut(row, step, at, whole=not changed)
+        _check_edits(row, known, cut.first, changed)
+        kept = _payload(row, orjson.dumps(changed)) if changed else None
+        made = starting.start_fork(
+            row,
+            title=(vault.opened(row.title) or b"").decode() or f"Run {row.ref}",
+            given=_input(row, {} if cut.first else changed),
+            version=known.version,
+            budgets=_left(row, cut),
+            by=by,
+            key=start_key,
+            more=partial(_take_over, parent=row, cut=cut, edits=kept, by=by, note=note.strip()),
+        )
+        if row.lineage is None:
+            held.change(lineage=row.pk)
+    return made
+
+
+def cut_at(run: Run, step: str) -> Cut:
+    """What a fork from this step would take over. BadInput if a fork can't begin with it."""
+    return _cut(run, step, 0, whole=False)
+
+
+def entries_of(run: Run) -> list[JournalEntry]:
+    """The journal of a run without what was undone, in order."""
+    rows = JournalEntry.objects.filter(run_id=run.pk).select_related("result__key").order_by("position")
+    return [entry for entry in rows if not ledger.is_undo(entry.step)]
+
+
+def begins_with(entries: Sequence[JournalEntry], step: str) -> JournalEntry | None:
+    """The step with which a fork from `step` begins: of what does an approved action, the step that proposes it."""
+    entry = next((entry for entry in entries if entry.step == step), None)
+    if entry is not None and entry.kind == "perform":
+        proposing = (each for each in entries if each.kind == "propose" and each.state == "done")
+        return next((each for each in proposing if result_of(each)["action"] == str(entry.action_id)), None)
+    return entry if entry is not None and entry.kind in FROM else None
+
+
+def _check_asked(step: str, at: int, edits: Mapping[str, Any], note: str) -> None:
+    if step and at:
+        raise BadInput("Name a step that is done anew, or an event up to which all is taken over; not both.")
+    if edits and at > 1:
+        raise BadInput("Changed input is that of a step, or that of the run, which begins anew then: name the step, or no place.")
+    if len(note) > MAX_NOTE or len(orjson.dumps(edits)) > MAX_EDITS:
+        raise BadInput(f"A note has at most {MAX_NOTE} characters, and changed input {MAX_EDITS} bytes.")
+
+
+def _start_key(parent: Run, key: str, asked: Any) -> str:
+    marks = (hashlib.sha256(text).hexdigest()[:32] for text in (key.encode(), orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)))
+    return ":".join(["fork", str(parent.pk), *marks])
+
+
+def _earlier(parent: Run, start_key: str) -> Run | None:
+    """The fork that this key made. Under the parent's lock, so that two at once make one."""
+    made = Run.objects.filter(agent_id=parent.agent_id, start_key__startswith=start_key.rpartition(":")[0] + ":").first()
+    if made is not None and made.start_key != start_key:
+        raise ForkReused(f"It made {made.ref}, from another place or with other input.", run=str(made.pk))
+    return made
+
+
+def why_not(run: Run) -> str:
+    """Why a run can't be forked now, in a sentence; empty if it can be."""
+    if not run.workflow:
+        return "An agent outside works on it, and what it did stands in no journal of ours."
+    if run.state in GOES_BACK:
+        return "It is being undone. Fork it when that has ended."
+    if workflow.loaded(run.workflow, run.workflow_version) is None:
+        return f"{run.workflow} version {run.workflow_version} is not loaded here."
+    if spent := budget.over(run.budgets, budget.used(run, journal.steps_of(run.pk))):
+        return f"Its limit of {spent.budget.replace('_', ' ')} is used up, and a fork gets what is left. Raise it first."
+    return ""
+
+
+def _forkable(run: Run) -> workflow.Workflow:
+    known = workflow.loaded(run.workflow, run.workflow_version)
+    if why := why_not(run):
+        raise NotForkable(why, state=run.state)
+    assert known is not None
+    return known
+
+
+# what is taken over -----------------------------------------------------------------------------------------------------------------
+
+
+def _cut(run: Run, step: str, at: int, *, whole: bool) -> Cut:
+    entries = entries_of(run)
+    if step:
+        first = begins_with(entries, step)
+        if first is None:
+            raise BadInput("A fork can't begin with this step.", steps=[entry.step for entry in entries if entry.kind in FROM][:100])
+        before = [entry for entry in entries if entry.position < first.position]
+        taken = tuple(_standing(run, before))
+        return Cut(_before(run, first, taken), taken, first)
+    at = at or (run.seq if whole else 1)
+    if at > run.seq:
+        raise BadInput(f"Its log goes to event {run.seq}.", head=run.seq)
+    return Cut(at, tuple(_standing(run, [entry for entry in entries if entry.seq <= at])))
+
+
+def _standing(run: Run, entries: Sequence[JournalEntry]) -> Iterator[JournalEntry]:
+    """The completed ones, but for approvals that nobody has used, and for what was done and then undone."""
+    undone = _undone(run)
+    done = [entry for entry in entries if entry.state == "done"]
+    used = {str(entry.action_id) for entry in done if entry.kind == "perform" and entry.action_id not in undone}
+    for entry in done:
+        if entry.kind == "perform" and entry.action_id in undone:
+            continue
+        if entry.kind == "propose" and (kept := result_of(entry))["word"] == "Approved" and kept["action"] not in used:
+            continue
+        yield entry
+
+
+def _undone(run: Run) -> set[UUID | None]:
+    """The actions whose effects were undone, in a run and in those that it was forked from."""
+    found: set[UUID | None] = set()
+    while True:
+        found |= {effect.action for effect in ledger.effects(run) if effect.undone}
+        if run.forked_from is None:
+            return found
+        run = run.forked_from
+
+
+def _before(run: Run, first: JournalEntry, taken: Sequence[JournalEntry]) -> int:
+    """The last event before this step began."""
+    told = Event.objects.filter(run_month=run.month, run_id=run.pk, type="step.started").order_by("seq").values_list("seq", "body")
+    begun = next((seq for seq, body in told.iterator() if orjson.loads(body)["data"]["step"] == first.step), 0)
+    return max(begun - 1, 1) if begun else max((entry.seq for entry in taken), default=1)
+
+
+def _take_over(held: Held, *, parent: Run, cut: Cut, edits: Payload | None, by: Actor, note: str) -> None:
+    """Write into the fork's log and journal what it has of its parent, in the transaction that makes it."""
+    steps = sum(entry.kind in journal.STEPS for entry in cut.taken)
+    data = RunForked(parent=parent.pk, ref=parent.ref, seq=cut.seq, step=cut.first.step if cut.first else None, taken=steps)
+    texts: dict[str, Text | Payload] = ({"input": edits} if edits else {}) | ({"note": Text(note)} if note else {})
+    seq = held.append(data, actor=by, texts=texts)
+    held.change(forked_from=parent, forked_seq=cut.seq, lineage=parent.lineage or parent.pk)
+    seqs, results = dict.fromkeys((entry.step for entry in cut.taken), seq), {}
+    plan = next((entry for entry in reversed(cut.taken) if entry.kind == "plan"), None)
+    retold = _events(parent, [entry for entry in cut.taken if entry.kind == "artifact" or entry is plan])
+    for entry in cut.taken:
+        if entry.seq in retold and (entry.kind == "artifact" or entry is plan):
+            seqs[entry.step], gave = _tell_again(held, entry, retold[entry.seq], caused_by=seq)
+            results[entry.step] = _payload(parent, orjson.dumps(gave))
+        elif entry.kind == "propose":
+            results[entry.step] = _payload(parent, orjson.dumps(result_of(entry) | {"seq": seq}))
+    journal.take_over(held.row.pk, cut.taken, seqs, results)
+    if edits and cut.first:
+        journal.ask_otherwise(held.row.pk, cut.first, edits)
+
+
+Retold = tuple[str, Mapping[str, Any], Mapping[str, Payload]]
+
+
+def _events(parent: Run, entries: Sequence[JournalEntry]) -> dict[int, Retold]:
+    """What the parent's log tells of these: type, data and payloads by role."""
+    told = Event.objects.filter(run_month=parent.month, run_id=parent.pk, seq__in=[entry.seq for entry in entries])
+    rows = list(told.values_list("seq", "type", "body", "payloads"))
+    kept = Payload.objects.in_bulk({pk for *_, payloads in rows for pk in payloads.values()})
+    return {
+        seq: (type_, orjson.loads(body)["data"], {role: kept[UUID(pk)] for role, pk in payloads.items()})
+        for seq, type_, body, payloads in rows
+    }
+
+
+def _tell_again(held: Held, entry: JournalEntry, told: Retold, *, caused_by: int) -> tuple[int, dict[str, Any]]:
+    """The plan, and each artifact as one of this run's own, with the same bytes: what the story and its evidence stand on."""
+    (type_, data, payloads), run = told, held.row
+    agent = Actor("agent", str(run.agent_id))
+    if entry.kind == "plan":
+        return (seq := held.append(parse(type_, data), actor=agent, texts=payloads, caused_by=caused_by)), {"seq": seq}
+    made = Artifact.objects.create(
+        workspace_id=run.workspace_id, run_id=run.pk, name=data["name"], version=data["version"], payload=payloads["content"]
+    )
+    again = parse(type_, dict(data) | {"artifact": str(made.pk)})
+    seq = held.append(again, actor=agent, texts=payloads, artifact=made, caused_by=caused_by)
+    return seq, result_of(entry) | {"id": str(made.pk), "seq": seq}
+
+
+def _payload(run: Run, content: bytes) -> Payload:
+    return vault.keep(run.workspace_id, content, label="personal", media_type="application/json")
+
+
+def _left(parent: Run, cut: Cut) -> dict[str, int]:
+    """What is left of the parent's limits. Steps that are taken over count in both."""
+    so_far = budget.used(parent, journal.steps_of(parent.pk))
+    left = {name: parent.budgets[name] - so_far[name] for name in budget.NAMES if parent.budgets.get(name)}
+    if "steps" in left:
+        left["steps"] += sum(entry.kind in journal.STEPS for entry in cut.taken)
+    return left
+
+
+# changed input ----------------------------------------------------------------------------------------------------------------------
+
+
+def _input(parent: Run, edits: Mapping[str, Any]) -> bytes:
+    given = orjson.loads(vault.open_bytes(parent.input)) if parent.input else {}
+    return orjson.dumps(given | edits, option=orjson.OPT_SORT_KEYS)
+
+
+def _check_edits(run: Run, known: workflow.Workflow, first: JournalEntry | None, edits: Mapping[str, Any]) -> None:
+    """BadInput if the input of the step, or of the run, has no such names, or the values do not fit."""
+    if not edits:
+        return
+    if first is not None and first.kind not in INPUTS:
+        raise BadInput("The input of this step can't be changed.")
+    recorded = recorded_input(run, first) if first else None
+    names = takes(known) if first is None else set(changeable(first, recorded[0]) if recorded else ())
+    if first is not None and recorded is None:
+        raise BadInput("Nothing is recorded of what this step was asked, so there is nothing to change.")
+    if unknown := sorted(set(edits) - set(names)):
+        raise BadInput(f"Its input has no “{unknown[0][:60]}”.", known=sorted(names))
+    if first is not None and recorded and (tool := tool_of(first)):
+        try:
+            tool.checked(**(recorded[0] | edits))
+        except InvalidArguments as error:
+            raise BadInput(str(error)) from None
+
+
+def takes(known: workflow.Workflow) -> tuple[str, ...]:
+    """The names of a workflow's arguments."""
+    return tuple(inspect.signature(known.function).parameters)[1:]
+
+
+def tool_of(entry: JournalEntry) -> Tool | None:
+    """The tool that a step uses, or proposes to use."""
+    name = entry.step.partition("#")[0].removeprefix("propose.")
+    return TOOLS.get(name) if entry.kind in ("step", "propose") else None
+
+
+def changeable(entry: JournalEntry, recorded: Mapping[str, Any]) -> list[str]:
+    """The names of a step's input that somebody can change: not those that its tool fills in."""
+    tool = tool_of(entry)
+    return [name for name in recorded if tool is None or name not in tool.fixed]
+
+
+def recorded_input(run: Run, entry: JournalEntry) -> tuple[dict[str, Any], Payload] | None:
+    """What a step was asked, by name, and the payload it stands in; None if it was not asked yet. For the engine: not redacted."""
+    kind, role = INPUTS.get(entry.kind, ("", ""))
+    at: Run | None = run
+    while kind and at is not None:
+        told = Event.objects.filter(run_month=at.month, run_id=at.pk, type=kind).order_by("-seq").values_list("body", "payloads")
+        pk = next((payloads.get(role) for body, payloads in told.iterator() if orjson.loads(body)["data"].get("step") == entry.step), None)
+        if pk:
+            payload = Payload.objects.select_related("key").get(pk=pk)
+            asked = orjson.loads(vault.opened(payload) or b"{}")
+            return dict(asked.get("arguments", {}) if entry.kind == "propose" else asked), payload
+        at = at.forked_from
+    return None

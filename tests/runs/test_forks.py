@@ -1,0 +1,220 @@
+"""Forks: another run goes on from a point of this one, with changed input if somebody wants, and does nothing again that was done."""
+
+import orjson
+import pytest
+
+from access.rules import person
+from approvals import decisions, gate, policy
+from approvals.models import Grant, ProposedAction
+from artifacts.models import Artifact
+from runs import signals
+from runs.engine import forking
+from runs.engine.tools import TOOLS
+from runs.models import Event, JournalEntry, Run
+from runs.verification import Whole, verify
+from tests.runs import workflows
+from tests.runs.test_engine import approve, start, types, walk
+from tests.runs.workflows import World
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def outside() -> World:
+    return workflows.reset()
+
+
+@pytest.fixture
+def run(cast, outside) -> Run:
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    policy.set_rule(cast.workspace.pk, "note_it", name="Notes", outcome="automatic", by=None)
+    return start(cast, "test-talk", {"thing": "tea"})
+
+
+def fork(cast, run: Run, step: str = "", key: str = "k", **more) -> Run:
+    run.refresh_from_db()
+    return forking.fork(run, by=person(cast.otto.pk), key=key, step=step, **more)
+
+
+def done(cast, run: Run) -> Run:
+    walk(run)
+    approve(cast, run)
+    assert walk(run) == "succeeded"
+    return run
+
+
+def forked(run: Run) -> dict:
+    return orjson.loads(Event.objects.get(run_id=run.pk, type="run.forked").body)["data"]
+
+
+def test_a_fork_takes_over_what_was_completed_and_asks_for_none_of_it_again(cast, run, outside):
+    walk(run)
+    made = fork(cast, run, "propose.say#1")
+    assert walk(made) == "waiting" and outside.reads == 1
+    assert types(made)[:4] == ["run.created", "run.forked", "plan.set", "artifact.created"] and "model.called" not in types(made)
+    assert (made.forked_from_id, made.owner_id, made.scope, made.starter_id) == (run.pk, run.owner_id, run.scope, str(cast.otto.pk))
+    told = forked(made)
+    before = Event.objects.get(run_id=run.pk, seq=told["seq"] + 1)
+    assert (told["parent"], told["step"], told["taken"]) == (str(run.pk), "propose.say#1", 2) and before.type == "step.started"
+    approve(cast, made)
+    assert walk(made) == "succeeded"
+    assert isinstance(verify(made), Whole) and isinstance(verify(run), Whole)
+    cited = [orjson.loads(e.body)["data"]["cites"] for e in Event.objects.filter(run_id=made.pk, type="report.published")]
+    assert all(seq <= made.seq for seq in cited[0]) and 4 in cited[0]
+    assert Artifact.objects.filter(run_id=made.pk).count() == 1
+
+
+def test_changed_input_of_a_step_is_what_it_is_asked_and_the_rest_stays(cast, run, outside):
+    walk(run)
+    made = fork(cast, run, "model.phrase#1", edits={"thing": "coffee"})
+    assert walk(made) == "waiting"
+    approve(cast, made)
+    assert walk(made) == "succeeded" and walk(made) == "busy"
+    assert [text for _, _, text in outside.done] == ["There is coffee."] * 2 and outside.reads == 1
+    assert "note.posted" not in types(made)  # nothing says that the code changed
+
+
+def test_changed_input_of_a_proposal_puts_up_another_action(cast, run, outside):
+    walk(run)
+    made = fork(cast, run, "propose.say#1", edits={"text": "Hello."})
+    assert walk(made) == "waiting" and walk(made) == "busy"
+    approve(cast, made)
+    assert walk(made) == "succeeded"
+    assert [text for _, what, text in outside.done if what == "say"] == ["Hello."]
+
+
+def test_what_is_done_with_the_same_input_in_both_is_done_once_under_one_key(cast, run, outside):
+    done(cast, run)
+    made = fork(cast, run, "model.phrase#1")
+    done(cast, made)
+    assert [what for _, what, _ in outside.done] == ["note", "say"]
+    first, second = (Grant.objects.get(action__run=each, action__tool="say") for each in (run, made))
+    assert second.key == first.pk and first.key is None and second.action.digest == first.action.digest
+    effects = [orjson.loads(e.body)["data"] for e in Event.objects.filter(run_id=made.pk, type="effect.done")]
+    assert str(first.pk) in {effect["key"] for effect in effects} and not any(effect["can_undo"] for effect in effects)
+
+
+def test_whoever_of_both_is_first_gives_the_key(cast, run, outside):
+    walk(run)
+    made = fork(cast, run, "model.phrase#1")
+    done(cast, made)
+    approve(cast, run)
+    assert walk(run) == "succeeded"
+    assert [what for _, what, _ in outside.done] == ["note", "say"]
+    assert Grant.objects.get(action__run=run, action__tool="say").key == Grant.objects.get(action__run=made, action__tool="say").pk
+
+
+def test_what_is_done_with_other_input_has_a_key_of_its_own(cast, run, outside):
+    done(cast, run)
+    done(cast, fork(cast, run, "model.phrase#1", edits={"thing": "coffee"}))
+    assert [text for _, what, text in outside.done if what == "say"] == ["There is tea.", "There is coffee."]
+    assert len({key for key, _, _ in outside.done}) == 4
+
+
+def test_what_was_undone_is_done_anew_under_a_new_key(cast, outside):
+    for tool in ("put", "note_it", "take_away"):
+        policy.set_rule(cast.workspace.pk, tool, name=tool, outcome="automatic", by=None)
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    run = start(cast, "test-undone", {}, {})
+    walk(run)
+    signals.send(run, kind="cancel", key="1", by=person(cast.otto.pk))
+    walk(run)
+    run.refresh_from_db()
+    assert run.state == "cancelled"
+    made = fork(cast, run)
+    assert JournalEntry.objects.filter(run=made, kind="perform").count() == 1  # what could not be undone stands
+    walk(made)
+    assert [what for _, what, _ in outside.done] == ["put", "note", "put", "took away", "took away", "put", "put"]
+
+
+def test_an_approval_that_nobody_used_does_not_survive_a_fork(cast, run, outside):
+    walk(run)
+    approve(cast, run)
+    run.refresh_from_db()
+    made = fork(cast, run)
+    assert not JournalEntry.objects.filter(run=made, kind="propose").exists()
+    assert walk(made) == "waiting" and outside.done == []
+    assert ProposedAction.objects.filter(run=made, state="waiting").count() == 1
+
+
+def test_what_was_rejected_stays_rejected(cast, run, outside):
+    walk(run)
+    action = ProposedAction.objects.get(run=run)
+    decisions.decide(action, reviewer=person(cast.riley.pk), verdict="rejected", digest=action.digest, reason="No.")
+    walk(run)
+    made = fork(cast, run)
+    assert walk(made) == "succeeded" and not ProposedAction.objects.filter(run=made).exists()
+
+
+def test_changed_input_of_the_run_begins_anew_and_goes_no_further_than_its_scope(cast, run, outside):
+    done(cast, run)
+    made = fork(cast, run, edits={"thing": "coffee"})
+    assert forked(made) | {"parent": ""} == {"parent": "", "ref": run.ref, "seq": 1, "taken": 0}
+    assert walk(made) == "parked" and outside.reads == 1
+    assert orjson.loads(Event.objects.get(run_id=made.pk, type="run.parked").body)["data"]["reason"] == "out_of_scope"
+
+
+def test_a_fork_has_read_what_its_parent_has_read(cast, run, outside):
+    walk(run)
+    made = fork(cast, run, "propose.say#1")
+    assert "look" in gate.tools_used(made) and set(gate.family(made)) == {run.pk, made.pk} and set(gate.family(run)) == {run.pk}
+    assert gate.taint_of(made, TOOLS["say"]) == gate.taint_of(run, TOOLS["say"])
+
+
+def test_a_fork_gets_what_is_left_of_the_limits(cast, run, outside):
+    walk(run)
+    Run.objects.filter(pk=run.pk).update(budgets={"tokens": 100, "steps": 10}, tokens=30)
+    made = fork(cast, run, "propose.say#1")
+    assert made.budgets == {"tokens": 70, "steps": 9}  # 3 of 10 begun, 2 of them taken over
+    Run.objects.filter(pk=run.pk).update(tokens=100)
+    with pytest.raises(forking.NotForkable, match="used up"):
+        fork(cast, run, key="another")
+
+
+def test_the_same_key_makes_one_fork_and_no_other(cast, run, outside):
+    walk(run)
+    made = fork(cast, run, "model.phrase#1")
+    assert fork(cast, run, "model.phrase#1") == made and Run.objects.filter(forked_from=run).count() == 1
+    with pytest.raises(forking.ForkReused):
+        fork(cast, run, "model.phrase#1", edits={"thing": "coffee"})
+    assert fork(cast, run, "model.phrase#1", key="another") != made
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"step": "nowhere#1"}, "can't begin"),
+        ({"step": "artifact#1"}, "can't begin"),
+        ({"step": "model.phrase#1", "at": 3}, "not both"),
+        ({"step": "model.phrase#1", "edits": {"colour": "red"}}, "no “colour”"),
+        ({"step": "look#1", "edits": {"thing": 7}}, "thing"),
+        ({"edits": {"colour": "red"}}, "no “colour”"),
+        ({"at": 3, "edits": {"thing": "coffee"}}, "name the step"),
+        ({"at": 1000}, "Its log goes to"),
+    ],
+)
+def test_what_makes_no_sense_starts_nothing(cast, run, outside, asked, why):
+    walk(run)
+    with pytest.raises(forking.BadInput, match=why):
+        fork(cast, run, **asked)
+    assert not Run.objects.filter(forked_from=run).exists()
+
+
+def test_a_run_that_is_being_undone_or_that_an_agent_outside_works_on_is_not_forked(cast, run, outside):
+    walk(run)
+    Run.objects.filter(pk=run.pk).update(state="compensating")
+    with pytest.raises(forking.NotForkable, match="undone"):
+        fork(cast, run)
+    Run.objects.filter(pk=run.pk).update(state="waiting", workflow="")
+    with pytest.raises(forking.NotForkable, match="agent outside"):
+        fork(cast, run)
+
+
+def test_a_fork_of_a_fork_knows_what_both_did(cast, run, outside):
+    done(cast, run)
+    made = fork(cast, run, "propose.say#1")
+    walk(made)
+    again = fork(cast, made, "model.phrase#1", edits={"thing": "coffee"})
+    assert again.lineage == run.pk and set(gate.family(again)) == {run.pk, made.pk, again.pk}
+    done(cast, again)
+    assert [text for _, what, text in outside.done if what == "say"] == ["There is tea.", "There is coffee."] and outside.reads == 1
