@@ -1,10 +1,12 @@
 """The pages of a policy: its rules and its history, one rule as a form, an older version. Only a save changes anything, after a try."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,15 +18,17 @@ from access.errors import NotFound, Refusal
 from access.rules import Actor
 from approvals import conditions, groups, places, policy, policy_forms, standing_grants, trying
 from approvals.errors import TryFirst
-from approvals.models import AskedFor, Policy, PolicySet, StandingGrant
+from approvals.models import AskedFor, Policy, PolicySet, ProposedAction, StandingGrant
 from approvals.notifications.pages import zones
 from approvals.policy_forms import Typed
 from approvals.policy_words import Line, choices, lines, tool_name
 from artifacts import vault
 from artifacts.redaction import plain
+from config import clock
 from runs.engine.tools import TOOLS
 
 VERSIONS = 30  # that the history shows
+COUNTED = 7  # days in which it is counted what a rule matched
 SHOWN = 50  # differing actions that are listed
 
 
@@ -36,7 +40,8 @@ def policies(request: HttpRequest) -> HttpResponse:
     workspace_id = here.id
     current = _versions(request.actor).filter(workspace_id=workspace_id).first()
     context = {
-        "lines": _lines(current),
+        "lines": _lines(current, _matched(request.actor, workspace_id)),
+        "counted": True,
         "current": current,
         "history": _history(request.actor, workspace_id),
         "place": here,
@@ -185,8 +190,16 @@ def _asked(actor: Actor, workspace_id: UUID) -> list[AskedFor]:
     return list(found.select_related("agent", "last_run").order_by("-last_at")[:50])
 
 
-def _lines(of: PolicySet | None) -> list[Line]:
-    return lines(list(of.rules.select_related("group").order_by("position"))) if of else []
+def _lines(of: PolicySet | None, matched: Mapping[UUID, int] | None = None) -> list[Line]:
+    return lines(list(of.rules.select_related("group").order_by("position")), matched) if of else []
+
+
+def _matched(actor: Actor, workspace_id: UUID) -> dict[UUID, int]:
+    """How many actions of the last seven days each rule was the first to match, whatever version it stood in."""
+    found = rules.visible(actor, ProposedAction, "approvals.view").filter(
+        run__workspace_id=workspace_id, proposed_at__gte=clock.now() - timedelta(days=COUNTED)
+    )
+    return dict(found.order_by().values_list("policy__key").annotate(times=Count("pk")))
 
 
 def _history(actor: Actor, workspace_id: UUID) -> list[dict[str, Any]]:

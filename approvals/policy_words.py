@@ -1,13 +1,17 @@
 """Rules as people read them. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from access.templatetags.handrail import spell
 from approvals import conditions, trying
 from approvals.models import Policy
 from approvals.policy import Judgement
 from runs.engine.tools import TOOLS
+
+
+MARKS = 3
 
 
 @dataclass(frozen=True)
@@ -21,10 +25,17 @@ class Line:
     people: int
     more: tuple[str, ...]
     expires: str
+    matched: int = 0
+
+    @property
+    def drawn(self) -> range:
+        """A mark for each person, as far as they can be told apart at a glance."""
+        return range(min(self.people, MARKS))
 
 
-def lines(rules: Sequence[Policy]) -> list[Line]:
-    return [_line(rule) for rule in rules]
+def lines(rules: Sequence[Policy], matched: Mapping[UUID, int] | None = None) -> list[Line]:
+    """`matched`: how many actions a rule was the first to match, by its key."""
+    return [_line(rule, (matched or {}).get(rule.key, 0)) for rule in rules]
 
 
 def tool_name(name: str) -> str:
@@ -39,12 +50,12 @@ def choices(chosen: str) -> list[tuple[str, str]]:
     return sorted(named.items(), key=lambda each: each[1])
 
 
-def _line(rule: Policy) -> Line:
+def _line(rule: Policy, matched: int) -> Line:
     people = rule.quorum if rule.outcome == "reviewers" else 0
     needs = trying.said(Judgement(rule.outcome, max(people, 1) if rule.outcome == "reviewers" else 0, rule=rule))
     said = tuple(conditions.said(each) for each in rule.conditions)
     expires = spell(rule.expires_after.total_seconds()) if rule.outcome != "never" else ""
-    return Line(rule, tool_name(rule.tool), said, needs, people, tuple(_more(rule)), expires)
+    return Line(rule, tool_name(rule.tool), said, needs, people, tuple(_more(rule)), expires, matched)
 
 
 def _more(rule: Policy) -> list[str]:
