@@ -10,7 +10,6 @@ from approvals.models import Policy
 from approvals.policy import Judgement
 from runs.engine.tools import TOOLS
 
-
 MARKS = 3
 
 

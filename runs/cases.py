@@ -14,6 +14,7 @@ from access import rules
 from access.ids import as_uuid
 from access.models import AuditEntry, User
 from access.rules import Actor
+from access.templatetags.handrail import spell
 from artifacts import vault
 from artifacts.vault import Shown
 from config import clock
@@ -54,11 +55,13 @@ Told = tuple[int, Any, dict[str, str]]  # an event: its number, its parsed body,
 
 @dataclass(frozen=True)
 class Mark:
-    """One line of what led here."""
+    """One line of what led here: the same failure, one or more times. `seq` and `at` are of the last, `first` of the first."""
 
     seq: int
     words: str
     at: datetime
+    first: int
+    times: int = 1
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,10 @@ class Case:
     options: tuple[Option, ...]
     people: tuple[User, ...]
     sees_events: bool
+
+    @property
+    def stuck_for(self) -> str:
+        return f"Stuck for {spell((clock.now() - self.run.state_since).total_seconds())}"
 
     @property
     def safe(self) -> bool:
@@ -232,16 +239,24 @@ def _effects(lines: Sequence[Told], texts: Mapping[UUID, Shown]) -> tuple[Done, 
 
 
 def _trail(lines: Sequence[Told], parked: int) -> list[Mark]:
-    """The last failures before it got stuck, in words."""
-    failed = [(seq, body) for seq, body, _ in lines if seq < parked and body["type"] in FAILURES and not body["data"].get("ok", False)]
-    return [Mark(seq, _failure(body), moment(body["at"]) or clock.now()) for seq, body in failed[-TRAIL:]]
+    """The last failures before it got stuck, in words; attempts that failed in the same way are one line."""
+    marks: list[Mark] = []
+    for seq, body, _ in lines:
+        if seq >= parked or body["type"] not in FAILURES or body["data"].get("ok", False):
+            continue
+        words, at = _failure(body), moment(body["at"]) or clock.now()
+        if marks and marks[-1].words == words:
+            marks[-1] = replace(marks[-1], seq=seq, at=at, times=marks[-1].times + 1)
+        else:
+            marks.append(Mark(seq, words, at, first=seq))
+    return marks[-TRAIL:]
 
 
 def _failure(body: Any) -> str:
     data = body["data"]
     match body["type"]:
         case "step.failed":
-            return f"Attempt {data['attempt']} of “{step_title(data['step'])}”: {TROUBLE.get(data['error'], data['error'])}"
+            return f"“{step_title(data['step'])}” failed: {TROUBLE.get(data['error'], data['error'])}"
         case "effect.undo_failed":
             return f"Could not be undone: {TROUBLE.get(data['reason'], data['reason'])}"
         case "action.unknown":

@@ -23,6 +23,7 @@ from runs.story.wire import moment
 
 DAYS = 7
 LOOKED_AT = 300  # the newest runs in which decisions are timed
+POINTS = 14  # of the line while it is too early for days
 KEPT = 30  # seconds that the timing is kept: it reads logs
 WIDTH, HEIGHT, STEP, BAR = 120, 24, 17, 13  # of the little charts
 
@@ -45,11 +46,12 @@ class Tiles:
     longest_title: str | None
     blocked_group: str  # where the longest stands in the list
     failed: int
+    failed_lately: int  # in seven days, today with them
     bars: tuple[Bar, ...]
     bars_told: str
     decide: str  # the median time to decide this week; "" without a decision
     decide_before: str
-    line: str  # an SVG path
+    line: str  # an SVG path; "" where there are not two points to join
     line_told: str
 
 
@@ -63,7 +65,7 @@ def tiles(actor: Actor) -> Tiles:
     others = asked.of_others(waiting, actor)
     days = _failures(runs)
     bars, told = _bars(days)
-    now, before, by_day = _decisions(actor, runs)
+    now, before, points, each = _decisions(actor, runs)
     return Tiles(
         waiting=len(waiting),
         yours=sum(1 for run in waiting if run.pk not in others and _is_yours(run, actor)),
@@ -73,12 +75,13 @@ def tiles(actor: Actor) -> Tiles:
         longest_title=longest.title.rendition if longest else None,
         blocked_group=next((key for key, _, states in GROUPS if longest and longest.state in states), "waiting"),
         failed=days[-1],
+        failed_lately=sum(days),
         bars=bars,
         bars_told=told,
         decide=spell(now) if now is not None else "",
         decide_before=spell(before) if before is not None else "",
-        line=_path(by_day),
-        line_told=_line_told(by_day),
+        line=_path(points),
+        line_told=_line_told(points, each),
     )
 
 
@@ -109,10 +112,8 @@ def _failures(runs: QuerySet[Run]) -> list[int]:
 
 
 def _bars(days: list[int]) -> tuple[tuple[Bar, ...], str]:
-    """A bar a day; none at all if nothing failed."""
-    if not any(days):
-        return (), ""
-    most = max(days)
+    """A bar a day; a day on which nothing failed has the lowest."""
+    most = max(*days, 1)
     bars = []
     for index, number in enumerate(days):
         height = max(round(HEIGHT * number / most, 1), 1.5)
@@ -120,13 +121,14 @@ def _bars(days: list[int]) -> tuple[tuple[Bar, ...], str]:
     return tuple(bars), f"Failures a day, last seven days: {', '.join(map(str, days))}"
 
 
-Timing = tuple[float | None, float | None, list[float]]
+Timing = tuple[float | None, float | None, list[float], str]
 
 
 def _decisions(actor: Actor, runs: QuerySet[Run]) -> Timing:
-    """Median seconds from proposal to decision: this week, the week before, and for each day that had one."""
+    """Median seconds from proposal to decision: this week, the week before, and for each day that had one; in the first days of a
+    workspace each decision stands for itself. Then what a point is."""
     key = (
-        "decide:"
+        "decide-2:"
         + ",".join(sorted(str(workspace) for workspace in actor.workspaces("runs.view")))
         + (f":{actor.id}" if actor.kind == "agent" else "")
     )
@@ -149,7 +151,8 @@ def _timed(runs: QuerySet[Run]) -> Timing:
     for at, seconds in took:
         by_day.setdefault((now - at).days, []).append(seconds)
     days = [median(by_day[ago]) for ago in sorted(by_day, reverse=True) if ago < DAYS]
-    return (median(this) if this else None), (median(last) if last else None), days
+    points, each = (days, "day") if len(days) > 1 else ([seconds for _, seconds in sorted(took)][-POINTS:], "decision")
+    return (median(this) if this else None), (median(last) if last else None), points, each
 
 
 def _pairs(rows: Iterable[tuple[UUID, str, str]]) -> Iterable[tuple[datetime, float]]:
@@ -165,12 +168,12 @@ def _pairs(rows: Iterable[tuple[UUID, str, str]]) -> Iterable[tuple[datetime, fl
             yield at, max((at - proposed.pop(action)).total_seconds(), 0)
 
 
-def _path(days: list[float]) -> str:
-    """The days' medians as a line, from left to right. Two days at least."""
-    if len(days) < 2:
+def _path(points: list[float]) -> str:
+    """The points as a line, from left to right. Two at least."""
+    if len(points) < 2:
         return ""
-    low, high = min(days), max(days)
-    return "M" + " ".join(f"{_x(index, len(days))} {_y(value, low, high)}" for index, value in enumerate(days))
+    low, high = min(points), max(points)
+    return "M" + " ".join(f"{_x(index, len(points))} {_y(value, low, high)}" for index, value in enumerate(points))
 
 
 def _x(index: int, count: int) -> int:
@@ -181,5 +184,5 @@ def _y(value: float, low: float, high: float) -> float:
     return round(4 + (HEIGHT - 8) * (high - value) / (high - low), 1) if high > low else HEIGHT / 2
 
 
-def _line_told(days: list[float]) -> str:
-    return f"Median time to decide a day, from {spell(days[0])} to {spell(days[-1])}" if len(days) > 1 else ""
+def _line_told(points: list[float], each: str) -> str:
+    return f"Time to decide by {each}, from {spell(points[0])} to {spell(points[-1])}" if len(points) > 1 else ""

@@ -407,7 +407,8 @@ def test_where_several_must_decide_all_of_them_are_named_or_counted(cast: Cast, 
 def test_the_tiles_count_what_waits_for_people_and_what_failed(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
     html = page(sign_in(cast.riley), "/runs/counts")
     assert re.findall(r"<b>([^<]+)</b>", html) == ["1", "0", "1", "12 min"]
-    assert "1 on you" in html and "Failures a day, last seven days: 0, 0, 0, 0, 0, 0, 1" in html
+    assert "1 on you" in html and "Failures a day, last seven days: 0, 0, 0, 0, 0, 0, 1" in html and "1 in seven days" in html
+    assert html.count('<rect x="') == 7, "a day on which nothing failed is drawn too"
 
 
 def test_pages_follow_each_other_without_gap_or_repeat(cast: Cast, sign_in: SignIn) -> None:

@@ -162,7 +162,7 @@ def test_the_page_says_what_happened_what_was_done_and_what_can_be_chosen(cast, 
     with django_assert_max_num_queries(16):
         page = text(otto.get("/recovery"))
     assert "Stuck runs 2" in page
-    assert "It was tried as often as it may be." in page and "Attempt 3 of “Look”: it was not available" in page
+    assert "It was tried as often as it may be." in page and "“Look” failed: it was not available" in page and "3 times, last at" in page
     assert "Try again from “Look”" in page and "Undoes what is left, under the same keys." in page
 
 
