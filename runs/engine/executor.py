@@ -6,7 +6,7 @@ from typing import Literal
 from uuid import UUID
 
 import orjson
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from artifacts import vault
 from config import clock
@@ -22,6 +22,7 @@ from runs.log import Held, Text
 from runs.models import JournalEntry, Run
 from runs.vocabulary import BlockRaised, RunParked, RunQueued, RunSucceeded, RunWaiting
 
+PASSING = (OperationalError, InterfaceError)  # the database is away, or locked for too long; it says nothing about the workflow
 LOOK_AGAIN_ANYWAY = timedelta(hours=1)  # for a cancelled run that waits for a person to say what happened; each look is in its log
 Reason = Literal["unfrozen", "child", "answer", "budget", "outcome", "decision"]  # what came while a worker was on its way to wait
 logger = logging.getLogger(__name__)
@@ -39,14 +40,24 @@ def execute(run_id: UUID) -> str:
         except (StaleToken, RunEnded) as error:  # whoever took over, or cancelled, wrote the log
             logger.warning("overtaken: nothing more was written", extra={"run": str(run_id), "token": held.token, "why": error.kind})
             return "overtaken"
-        except DatabaseError:  # whoever comes next goes on from the last completed step
+        except (DatabaseError, InterfaceError):  # whoever comes next goes on from the last completed step
+            if not connection.in_atomic_block:
+                connection.close_if_unusable_or_obsolete()
             raise
         except Exception as error:  # in telling how the walk ended: as below, and not again and again
             logger.exception("walk not ended", extra={"run": str(run_id)})
             return _park(held, _raised(Run.objects.get(pk=run_id), error))
         finally:
-            lease.release(held)
-            _call_again(run_id)
+            _let_go(held)
+
+
+def _let_go(held: Claim) -> None:
+    """Give the run back. If the database is away its lease runs out, and the sweep finds it."""
+    try:
+        lease.release(held)
+        _call_again(held.run_id)
+    except PASSING as error:
+        logger.warning("lease not given back", extra={"run": str(held.run_id), "error": type(error).__name__})
 
 
 def _call_again(run_id: UUID) -> None:
@@ -71,7 +82,7 @@ def _walk(held: Claim) -> str:
         return _park(held, outcome)
     except Interrupted as outcome:
         return str(outcome)
-    except (StaleToken, RunEnded):
+    except (StaleToken, RunEnded, *PASSING):
         raise
     except Exception as error:  # whatever a workflow's own code raises is a dead letter, never a lost run
         logger.exception("workflow raised", extra={"run": str(run.pk)})

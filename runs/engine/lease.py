@@ -17,7 +17,7 @@ from uuid import UUID
 import orjson
 from billiard.process import current_process
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 from django.db.models import F
 
 from config import clock
@@ -157,5 +157,5 @@ def _renew(held: Claim) -> None:
         close_old_connections()
         # one that was given back stays so
         held.lost = Lease.objects.filter(run_id=held.run_id, token=held.token, until__isnull=False).update(until=until) == 0
-    except DatabaseError as error:
+    except (DatabaseError, InterfaceError) as error:
         logger.warning("heartbeat failed", extra={"run": str(held.run_id), "error": type(error).__name__})

@@ -1,24 +1,35 @@
-"""Workers are killed at random, several times a second: every run ends, and every effect is there exactly once or undone exactly once.
+"""Workers are killed at random, several times a second, and Valkey and PostgreSQL crash meanwhile: every run ends, every effect is there
+exactly once or undone exactly once, and who follows a run over a socket hears each event once.
 
-HANDRAIL_CRASHES=200 runs it at full size, with two minutes of killing; without it a smaller number is enough to find a mistake.
+HANDRAIL_CRASHES=200 runs it at full size, with two minutes of killing; without it a smaller number is enough to find a mistake. The
+PostgreSQL that crashes is a server of this test's own; SQLite has none.
 """
 
+import json
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from uuid import UUID
 
 import httpx
 import pytest
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import connect
 
+from tests import postgres
 from tests.acceptance.crashing import ACCOUNT, ADDRESS
+from tests.acceptance.triage import Person
 from tests.stack import Stack
 from tests.waiting import until
 
 RUNS = int(os.environ.get("HANDRAIL_CRASHES", "10"))
 SECONDS = 120.0 if RUNS >= 200 else 8.0
+AWAY = 3.0  # seconds without PostgreSQL
+FOLLOWED = 3  # runs
 START = """
 from access.models import Agent
 from access.rules import Actor
@@ -51,43 +62,99 @@ for run in Run.objects.filter(workflow="crashing"):
 
 
 @pytest.fixture
-def stack(tmp_path) -> Iterator[Stack]:
+def cluster() -> postgres.Cluster | None:
+    """A PostgreSQL that may crash. It keeps each commit: only the machine may not fail."""
+    on_sqlite = os.environ.get("HANDRAIL_TEST_DB", "sqlite") == "sqlite"
+    return None if on_sqlite else postgres.Cluster(postgres.FAST | {"synchronous_commit": "on"})
+
+
+@pytest.fixture
+def stack(tmp_path, cluster) -> Iterator[Stack]:
     env = {"HANDRAIL_WORKFLOWS": "examples.support_triage.workflow,tests.acceptance.crashing", "LEASE_SECONDS": "2"}
-    with Stack(tmp_path, desk=True, first=["demo_seed"], env=env) as stack:
+    with Stack(tmp_path, desk=True, first=["demo_seed"], env=env, cluster=cluster) as stack:
         yield stack
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_workers_killed_at_random_lose_nothing_and_do_nothing_twice(stack, capsys):
+def test_workers_killed_at_random_lose_nothing_and_do_nothing_twice(stack, cluster, capsys):
     runs = stack.manage("shell", "-v0", "-c", START.format(runs=RUNS, account=ACCOUNT, address=ADDRESS)).split()
-    cancelled = runs[::4]
-    kills = killing(stack, cancelled)
+    followers = [Follower(stack, run) for run in runs[-FOLLOWED:]]
+    told = killing(stack, cluster, cancelled=runs[::4])
     until(lambda: not open_runs(stack), within=240, what=lambda: f"all runs to end, not {states(stack)}\n{stack.output()[-3000:]}")
     notes = httpx.get(f"{stack.desk_url}/accounts/{ACCOUNT}/notes", trust_env=False).json()["notes"]
     with capsys.disabled():
         back = sum(1 for note in notes if note["removed_at"])
-        print(f"\n{RUNS} runs, {kills} workers killed: {states(stack)}; {len(notes)} notes, {back} taken back")
+        cuts = sum(follower.hear_all() for follower in followers)
+        print(f"\n{RUNS} runs, {told}: {states(stack)}; {len(notes)} notes, {back} taken back; {FOLLOWED} followed, cut off {cuts} times")
     effects_are_there_once(stack, notes)
     assert stack.manage("shell", "-v0", "-c", WHOLE).split() == ["True"] * RUNS
 
 
-def killing(stack: Stack, cancelled: list[str]) -> int:
-    """Kill whoever holds a lease, at random; half-way cancel some runs and restart Valkey. Gives how many were killed."""
-    chance, end, kills, half = random.Random(7), time.monotonic() + SECONDS, 0, time.monotonic() + SECONDS / 2
-    while time.monotonic() < end:
-        pids = {row["pid"] for row in stack.query("SELECT pid FROM runs_lease WHERE pid > 0 AND until IS NOT NULL")}
+class Follower(threading.Thread):
+    """Follows one run over a socket, and comes back with its cursor whenever it is cut off."""
+
+    def __init__(self, stack: Stack, run: str) -> None:
+        super().__init__(daemon=True)
+        self.stack, self.run_id, self.seqs, self.cuts, self.end = stack, run, [], 0, {}
+        with Person(stack, "Otto") as otto:
+            self.headers = {"Cookie": "; ".join(f"{cookie.name}={cookie.value}" for cookie in otto.http.cookies.jar)}
+        self.start()
+
+    def run(self) -> None:
+        while not self.end:
+            try:
+                self._listen()
+            except (OSError, WebSocketException):
+                self.cuts += 1
+                time.sleep(0.5)
+
+    def _listen(self) -> None:
+        address = f"{self.stack.base_url.replace('http', 'ws')}/ws/runs/{self.run_id}?after={self.seqs[-1] if self.seqs else 0}"
+        with connect(address, additional_headers=self.headers, origin=self.stack.base_url, proxy=None) as socket:
+            for frame in socket:
+                said = json.loads(frame)
+                if "end" in said or "problem" in said:
+                    self.end = said
+                else:
+                    self.seqs.append(said["seq"])
+        if not self.end:
+            raise ConnectionError
+
+    def hear_all(self) -> int:
+        """How often it was cut off, once it has heard the end. Each event came once, in order, and none is missing."""
+        self.join(30)
+        head = self.stack.query("SELECT seq FROM runs_run WHERE id = %s", UUID(self.run_id))[0]["seq"]
+        assert self.end.get("end") and self.seqs == list(range(1, head + 1)), (self.end, self.seqs)
+        return self.cuts
+
+
+def killing(stack: Stack, cluster: postgres.Cluster | None, *, cancelled: list[str]) -> str:
+    """Kill whoever holds a lease, at random; after a third PostgreSQL crashes, half-way some runs are cancelled and Valkey crashes."""
+    chance, began, kills, crashes = random.Random(7), time.monotonic(), 0, ["Valkey"]
+    while (passed := (time.monotonic() - began) / SECONDS) < 1:
         pool = set(stack.children(stack.pids().get("worker", 0)))
-        for pid in chance.sample(sorted(pids & pool), k=min(1, len(pids & pool))):
+        pids = {row["pid"] for row in stack.query("SELECT pid FROM runs_lease WHERE pid > 0 AND until IS NOT NULL")} & pool
+        for pid in chance.sample(sorted(pids), k=min(1, len(pids))):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
                 kills += 1
-        if cancelled and time.monotonic() > half:
+        if cluster is not None and passed > 1 / 3 and "PostgreSQL" not in crashes:
+            crashes.append("PostgreSQL")
+            crash(cluster)
+        if cancelled and passed > 1 / 2:
             stack.kill("valkey")
             stack.manage("shell", "-v0", "-c", CANCEL.format(runs=cancelled))
             cancelled = []
         time.sleep(chance.uniform(0.1, 0.5))
-    return kills
+    return f"{kills} workers killed, {' and '.join(sorted(crashes))} crashed once"
+
+
+def crash(cluster: postgres.Cluster) -> None:
+    """It ends without a word, is away for a while, and recovers from its log."""
+    cluster.stop(signal.SIGQUIT)
+    time.sleep(AWAY)
+    cluster.start()
 
 
 def open_runs(stack: Stack) -> int:

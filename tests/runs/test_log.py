@@ -446,7 +446,7 @@ def test_times_are_written_in_utc_to_the_microsecond(at):
 def test_the_log_tells_the_time_of_the_one_clock(run, tmp_path, monkeypatch):
     moved = tmp_path / "offset"
     moved.write_text("86400")
-    monkeypatch.setattr(clock, "_OFFSET_FILE", str(moved))
+    monkeypatch.setenv(clock.VARIABLE, str(moved))
     body = orjson.loads(factories.line(run, factories.note(run)).body)
     assert datetime.fromisoformat(body["at"]) - datetime.now(UTC) > timedelta(hours=23)
 

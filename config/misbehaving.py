@@ -1,0 +1,169 @@
+"""What can be made to go wrong in the demo, to watch it recover: for `manage.py misbehave` and the page of the same name."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from email.message import EmailMessage
+from email.policy import SMTP
+from typing import Any
+from uuid import uuid4
+
+import httpx
+from django.conf import settings
+
+from access.errors import Refusal
+from access.models import Agent
+from approvals import policy
+from config import clock
+from runs.management.commands.triage import start
+from runs.models import Lease, Run
+
+PATIENCE = 20.0  # seconds
+MARTA, PAYABLE = "marta.oyelaran@brightwater.example", "accounts@brightwater.example"
+PATIENT_RULE = "E-mail to Brightwater’s accounts payable"
+Fault = tuple[str, str, int, dict[str, Any]]  # where, fault, times, options: what the desk is told to do
+
+
+class NothingWrong(Refusal):
+    """It could not be made to go wrong."""
+
+    status = 409
+    what_next = "Is the demo running? `make demo` starts it."
+
+
+@dataclass(frozen=True)
+class Misbehaviour:
+    """What goes wrong, and what to look for on the run's page. `first` comes before the run, `then` while it works."""
+
+    what: str
+    watch: str
+    faults: tuple[Fault, ...] = ()
+    first: Callable[[Agent], None] | None = None
+    then: Callable[[Run], None] | None = None
+    sender: str = MARTA
+
+
+def kill_worker(run: Run) -> None:
+    """Kill whoever works on the run, once somebody does."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        pid = Lease.objects.filter(run=run, until__isnull=False).values_list("pid", flat=True).first()
+        if pid and pid != os.getpid():
+            os.kill(pid, signal.SIGKILL)
+            return
+        time.sleep(0.01)
+    raise NothingWrong("No worker took the run up in time, so none was killed.")
+
+
+def be_patient(agent: Agent) -> None:
+    """A rule that gives people a week for letters to one address, if there is none of that name."""
+    if any(rule.name == PATIENT_RULE for rule in policy.rules(agent.workspace_id)):
+        return
+    to = {"what": "argument", "path": "$.to[*]", "test": "contains", "value": PAYABLE}
+    asks = {"tool": "send_email", "conditions": [to], "outcome": "reviewers", "quorum": 1}
+    times = {"expires_after": timedelta(days=7), "grant_lasts": timedelta(hours=1), "recall_delay": timedelta()}
+    policy.put_first(agent.workspace_id, policy.rule(agent.workspace_id, name=PATIENT_RULE, **asks, **times), by=None)
+
+
+def let_a_day_pass(run: Run) -> None:
+    """Once the run waits for people, it is tomorrow."""
+    until = time.monotonic() + PATIENCE
+    while not Run.objects.filter(pk=run.pk, state="waiting").exists():
+        if time.monotonic() > until:
+            raise NothingWrong("The run did not come to its approval in time, so no day was let pass.")
+        time.sleep(0.1)
+    if not clock.forward(timedelta(days=1)):
+        raise NothingWrong("Its processes share no clock that could be moved (HANDRAIL_CLOCK_FILE), so no day was let pass.")
+
+
+NAMES = {
+    "killed-worker": Misbehaviour("its worker is killed", "Another goes on from the last completed step within seconds.", then=kill_worker),
+    "a-day-late": Misbehaviour(
+        "nobody decides until tomorrow: it is a day later for all of Handrail, and stays so until `make reset`",
+        "Approve the reply, also after you have restarted everything: it goes on where it was. What else waited has expired, as its"
+        " rules say, and tells so.",
+        first=be_patient,
+        then=let_a_day_pass,
+        sender=PAYABLE,
+    ),
+    "crm-answer-lost": Misbehaviour(
+        "the CRM writes the note and drops the answer",
+        "Approve the reply: the note is looked up by its key, found, and not written again.",
+        (("crm.note", "drop_answer", 1, {}),),
+    ),
+    "crm-times-out": Misbehaviour(
+        "the CRM writes the note, and its answer comes too late",
+        "Approve the reply: after ten seconds nobody waits any longer. The note is looked up by its key, found, and not written again.",
+        (("crm.note", "delay", 1, {"seconds": 14}),),
+    ),
+    "crm-half-answer": Misbehaviour(
+        "the CRM’s answers about the account break off in the middle, twice",
+        "It is asked again, and the run goes on.",
+        (("account.read", "half_answer", 2, {}),),
+    ),
+    "crm-fails-after": Misbehaviour(
+        "the CRM writes the note and answers 500",
+        "Approve the reply: whether the note is there is looked up.",
+        (("crm.note", "fail_after", 1, {}),),
+    ),
+    "desk-down": Misbehaviour(
+        "the help desk answers 500 for a while",
+        "The run is tried four times and is then stuck. Clear the fault, and as Otto try it again on the page Recovery.",
+        (("ticket.read", "fail_before", 1000, {}),),
+    ),
+    "changed-schema": Misbehaviour(
+        "the help desk calls a field of its answer by another name",
+        "The answer does not fit, so it is not tried again: the run is stuck, with the field named.",
+        (("ticket.read", "change_schema", 1, {"rename": {"customer": "client"}}),),
+    ),
+    "key-refused": Misbehaviour(
+        "the CRM no longer takes our key",
+        "Approve the reply: nothing was written, the run is stuck, and trying again asks people anew.",
+        (("crm.note", "refuse_key", 1, {}),),
+    ),
+    "sent-answer-lost": Misbehaviour(
+        "the mail server takes the message and drops the connection",
+        "Approve the reply: the message is looked up by its Message-ID, and is in the mailbox once.",
+        (("smtp", "drop_answer", 1, {"to": MARTA}),),
+    ),
+}
+
+
+def misbehave(chosen: Misbehaviour) -> Run:
+    """Start a run in which it goes wrong. NothingWrong, or what starting a run raises."""
+    behave()  # what an earlier one left
+    for where, fault, times, options in chosen.faults:
+        _desk("POST", json={"where": where, "fault": fault, "times": times, "options": options})
+    agent = Agent.objects.select_related("owner").get(name="support-triage")
+    if chosen.first:
+        chosen.first(agent)
+    run = start(agent, agent.name, _message(chosen.sender), again=False)
+    if chosen.then:
+        chosen.then(run)
+    return run
+
+
+def behave() -> None:
+    """The desk does as it is asked again."""
+    _desk("DELETE")
+
+
+def _message(sender: str) -> bytes:
+    """A customer's message that is like no other, so that it starts a run of its own."""
+    mail = EmailMessage(policy=SMTP)
+    mail["From"] = f"Marta Oyelaran <{sender}>"
+    mail["To"] = "support@fernhill.example"
+    mail["Subject"] = "Charged twice for INV-20931"
+    mail["Message-ID"] = f"<{uuid4()}@brightwater.example>"
+    mail.set_content("Hello,\n\nwe have been charged twice for INV-20931. Please have a look.\n\nMarta\n")
+    return mail.as_bytes()
+
+
+def _desk(method: str, **more: Any) -> None:
+    try:
+        httpx.request(method, f"{settings.HANDRAIL_DESK_URL}/faults", timeout=5, trust_env=False, **more).raise_for_status()
+    except (httpx.HTTPError, httpx.UnsupportedProtocol) as error:
+        raise NothingWrong(f"The example's help desk can't be told to misbehave: {error}.") from error
