@@ -151,6 +151,15 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Share:
+    """A piece of the bar of all that was paid: `before`, `left` or `this`, from where and how wide, in thousandths."""
+
+    kind: str
+    at: int
+    wide: int
+
+
+@dataclass(frozen=True)
 class Amount:
     """The sum of money that an action moves. `text` is drawn large: `value` grouped, with its sign, where it can be read for certain."""
 
@@ -159,7 +168,7 @@ class Amount:
     value: Any
     text: str
     title: str = "Amount"
-    share: tuple[str, ...] = ()  # the pieces of a bar of all that was paid: before, this, left
+    share: tuple[Share, ...] = ()
     said: str = ""  # the same in words
     warns: tuple[Warn, ...] = ()
 

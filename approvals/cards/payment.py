@@ -6,12 +6,13 @@ from typing import Any
 from approvals import money
 from approvals.canonical import CanonicalAction, pointer
 from approvals.cards.drawing import attachments, how, reaching, rest, running, sum_of, warns_at
-from approvals.cards.parts import Amount, Card, Setting
+from approvals.cards.parts import Amount, Card, Setting, Share
 
 # names under which tools carry the parts of a payment
 AMOUNT, CURRENCY = ("amount",), ("currency",)
 ACCOUNT = ("account", "customer", "payee")
-PIECES = 24  # of the bar that shows the share
+WHOLE = 1000  # of the bar that shows the share
+SEEN = 8  # of it at least, for what is there at all
 
 
 def draw(action: CanonicalAction, setting: Setting) -> Card:
@@ -66,20 +67,20 @@ def _amount(setting: Setting, name: str, value: Any, currency: Any) -> Amount:
     return Amount(path, name, value, text, share=share, said=said, warns=warns_at(setting, path))
 
 
-def _share(setting: Setting, number: Decimal, currency: Any) -> tuple[tuple[str, ...], str]:
+def _share(setting: Setting, number: Decimal, currency: Any) -> tuple[tuple[Share, ...], str]:
     """What this takes of what was paid, as pieces of a bar and in words. Nothing where it is not known, or does not fit."""
     paid, left = (money.read(text) for text in (setting.looked.paid, setting.looked.left)) if setting.looked else (None, None)
     if paid is None or left is None or not 0 < number <= left <= paid:
         return (), ""
-    before, this = (round(part / paid * PIECES) for part in (paid - left, number))
-    before, this = max(before, int(paid > left)), max(this, 1)
-    pieces = ("before",) * min(before, PIECES - this) + ("this",) * this
-    pieces += ("left",) * (PIECES - len(pieces))
+    before, this = (round(part / paid * WHOLE) for part in (paid - left, number))
+    before, this = max(before, SEEN * int(paid > left)), max(this, SEEN)
+    before = min(before, WHOLE - this)
+    pieces = (Share("before", 0, before), Share("left", before, WHOLE - before - this), Share("this", WHOLE - this, this))
     said = (
         f"Of {money.spell(paid, currency)} paid, {money.spell(paid - left, currency)} went back before"
         f" and this takes {money.spell(number, currency)}."
     )
-    return pieces, said
+    return tuple(piece for piece in pieces if piece.wide), said
 
 
 def _known(setting: Setting, amount: Amount | None, currency: Any) -> list[tuple[str, str]]:

@@ -91,7 +91,7 @@ def read_customer(call: Call, customer: str) -> dict[str, Any]:
 def look_at_customer(call: Call, arguments: Arguments) -> Looked:
     with office(), store.reading() as db:
         version, record = store.customer(db, arguments["record"])
-    return Looked({"Customer": record["name"], "Version now": str(version)}, record=record, version=version)
+    return Looked({"Customer": record["name"]}, record=record, version=version)
 
 
 @tool(
@@ -300,7 +300,7 @@ def look_at_directory(call: Call, arguments: Arguments) -> Looked:
     with office():
         files = sorted(file for file in store.reports().iterdir() if not file.name.startswith("."))
         listed = ", ".join(f"{file.name} ({file.stat().st_size:,} bytes)" for file in files[:5]) or "Nothing"
-    return Looked({"In the directory": listed + (f" and {len(files) - 5} more" if len(files) > 5 else "")})
+    return Looked({"Files there": listed + (f" and {len(files) - 5} more" if len(files) > 5 else "")})
 
 
 def ran(call: Call, arguments: Arguments) -> Found | Absent | Unsure:

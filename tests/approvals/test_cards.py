@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from approvals import cards, changes
 from approvals.canonical import ABSENT, Attachment, CanonicalAction
 from approvals.cards import Setting, Warn, command, email, http, payment, record, sql
-from approvals.cards.parts import Code, Field, Place, Row
+from approvals.cards.parts import Code, Field, Place, Row, Share
 from runs.engine.tools import Limit, Looked
 
 NAMES = st.sampled_from(
@@ -160,7 +160,7 @@ def test_a_payment_says_what_it_takes_of_what_was_paid_and_how_far_the_limits_go
         limit=Limit("EUR", each="2000", a_day="5000"),
         today="300.00",
     )
-    assert card.amount.share == ("this",) * 12 + ("left",) * 12
+    assert card.amount.share == (Share("left", 0, 500), Share("this", 500, 500))
     assert card.amount.said == "Of €2,568.00 paid, €0.00 went back before and this takes €1,284.00."
     assert card.found == (
         ("Paid on invoice", "€2,568.00"),

@@ -54,7 +54,7 @@ KINDS = {
         "10 arguments: 7 shown, 3 folded, none hidden",
         "",  # two of Finance are asked
         ("€1,284.00", "PAY-88121", "FERNHILL REFUND INV-20931", "Left to give back", "Limit for one", "€0.00 of €5,000.00"),
-        ((".sums i.this", 24),),
+        ((".sums .this", 1), (".sums rect", 1)),
     ),
     "sql": Kind(
         "prices",
