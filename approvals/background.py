@@ -18,7 +18,7 @@ from artifacts import vault
 from artifacts.vault import Shown
 from runs.engine.tools import TOOLS, Tool
 from runs.lifecycle import TERMINAL, State
-from runs.models import Event
+from runs.models import Event, Run
 from runs.vocabulary import LOOK_UP
 
 EVIDENCE = 8
@@ -193,9 +193,17 @@ def _legs(action: ProposedAction, before: list[_Told]) -> tuple[Leg, ...]:
     used += [(tool, action.proposed_seq)] if tool else []
     private = _leg("Read private data", [(t, seq) for t, seq in used if t.reads_private])
     outside = _leg("Read outside text", [(t, seq) for t, seq in used if t.reads_untrusted])
-    if tool is None or not tool.sends_out or not private or not outside:
+    if tool is None or not tool.sends_out:
+        return ()
+    if action.is_tainted and (action.run.lineage is not None or action.run.parent_id is not None):  # what its family has read, it has
+        private, outside = private or _family("Read private data", action.run), outside or _family("Read outside text", action.run)
+    if not private or not outside:
         return ()
     return private, outside, Leg("Sends data out", "")
+
+
+def _family(title: str, run: Run) -> Leg:
+    return Leg(title, f"In {run.forked_from.ref}, from which it was forked" if run.forked_from else "In another run of its family")
 
 
 def _leg(title: str, used: list[tuple[Tool, int]]) -> Leg | None:

@@ -1,5 +1,7 @@
 """The same effect in two runs of which one was forked from the other: the outside knows it under one key, whoever asks for it first."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from approvals import exact
@@ -36,6 +38,44 @@ def elsewhere(run: Run, action: ProposedAction) -> list[ProposedAction]:
     others = ProposedAction.objects.select_related("grant", "run", "subject").exclude(run_id=run.pk).exclude(grant__outcome="failed")
     same_step = others.filter(run__lineage=run.lineage, tool=action.tool, step=action.step, grant__redeemed_at__isnull=False)
     return list(same_step.order_by("grant__redeemed_at"))
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What another run of the lineage, `by`, did at the step of an action. `same`: the very same; `stands`: it was not undone."""
+
+    by: Run
+    seq: int
+    at: datetime
+    subject: str  # a rendition
+    same: bool
+    stands: bool
+    known: bool  # whether it happened; else nobody knows
+
+
+def earlier(action: ProposedAction) -> tuple[Earlier, ...]:
+    """What was done at this step before, for who decides on it. No query for a run without forks."""
+    others = elsewhere(action.run, action)
+    if not others:
+        return ()
+    mine = getattr(action, "grant", None)
+    before = [each for each in others if mine is None or mine.redeemed_at is None or each.grant.redeemed_at < mine.redeemed_at]
+    try:
+        what = exact.whole(action)
+    except Unreadable:
+        return ()
+    return tuple(
+        Earlier(
+            by=each.run,
+            seq=each.settled_seq or each.proposed_seq,
+            at=each.grant.executed_at or each.grant.redeemed_at,
+            subject=each.subject.rendition or "",
+            same=is_same(what, action, each),
+            stands=stands(each),
+            known=each.grant.outcome == "executed",
+        )
+        for each in before
+    )
 
 
 def stands(other: ProposedAction) -> bool:

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from access import rules
 from access.errors import Refusal
 from access.rules import Actor
-from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, stops, surroundings, unknown, warned
+from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, lineage, stops, surroundings, unknown, warned
 from approvals.background import Background, Leg
 from approvals.canonical import CanonicalAction
 from approvals.cards import Card, payment
@@ -64,6 +64,7 @@ class Panel:
     refused_strong: str = ""
     typed: Typed = Typed()
     legs: tuple[Leg, ...] = ()
+    earlier: tuple[lineage.Earlier, ...] = ()
     editing: Editing | None = None
     edited_by_me: bool = False
 
@@ -114,6 +115,7 @@ def panel(
         refused_strong=_not_recorded(said or typed) if typed else "",
         typed=said or typed or Typed(),
         legs=_legs(action, drawn_course.background),
+        earlier=lineage.earlier(action),
         editing=editing,
         edited_by_me=action.editor_id is not None and action.editor_id == actor.user_id,
     )

@@ -24,6 +24,7 @@ from approvals.outside_api import router as outside
 from approvals.policy_api import router as policies
 from approvals.stopping_api import router as stopping
 from runs.api import router as runs
+from runs.branches_api import router as branches
 from runs.steps_api import router as steps
 
 JSON_MAX = 1024 * 1024  # bytes of a JSON body; larger content goes to its own address, as it is
@@ -215,6 +216,7 @@ api = NinjaAPI(
     renderer=Orjson(),
 )
 api.add_router("", runs)
+api.add_router("", branches)
 api.add_router("", steps)
 api.add_router("", approvals)
 api.add_router("", outside)

@@ -97,6 +97,7 @@ class Case:
     options: tuple[Option, ...]
     people: tuple[User, ...]
     sees_events: bool
+    may_fork: bool
 
     @property
     def stuck_for(self) -> str:
@@ -169,7 +170,11 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
     sees = {place: rules.can(actor, "runs.events", place) for place in {run.workspace_id for run in runs}}
     holders = {place: tuple(recovery.people(place)) for place in {run.workspace_id for run in runs}}
     cases = [_case(run, told[run.pk], texts, open_ends.get(run.pk, 0), holders[run.workspace_id]) for run in runs if told[run.pk]]
-    return [replace(case, sees_events=sees[case.run.workspace_id]) for case in cases]
+    fork = {place: rules.can(actor, "runs.start", place) for place in sees}
+    return [
+        replace(case, sees_events=sees[case.run.workspace_id], may_fork=bool(case.run.workflow) and fork[case.run.workspace_id])
+        for case in cases
+    ]
 
 
 def _case(run: Run, lines: Sequence[Told], texts: Mapping[UUID, Shown], unclear: int, people: tuple[User, ...]) -> Case:
@@ -189,6 +194,7 @@ def _case(run: Run, lines: Sequence[Told], texts: Mapping[UUID, Shown], unclear:
         options=options,
         people=people,
         sees_events=False,
+        may_fork=False,
     )
 
 

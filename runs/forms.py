@@ -40,6 +40,21 @@ class RecoveryForm(forms.Form):
     note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
 
 
+class ForkForm(forms.Form):
+    """A fork. `place`: the step with which it begins, empty for the start, or “@17”: after that event."""
+
+    place = forms.CharField(max_length=200, required=False)
+    key = forms.CharField(max_length=64)
+    note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
+    pause = forms.BooleanField(required=False)
+
+    def clean_place(self) -> str:
+        place: str = self.cleaned_data["place"]
+        if place.startswith("@") and not number(place[1:]):
+            raise forms.ValidationError("no event")
+        return place
+
+
 class UploadForm(forms.Form):
     """One message, as a file or as text. `agent` names an agent and the workflow that it runs: “<id>/<workflow>”."""
 
@@ -115,14 +130,15 @@ def asked(query: QueryDict) -> Asked:
     return Asked(
         q=query.get("q", "").replace("\0", "").strip()[:200],
         groups=tuple(query.getlist("type")[:40]),
-        at=_seq(query.get("at", "")),
-        after=_seq(query.get("after", "")),
-        before=_seq(query.get("before", "")),
+        at=number(query.get("at", "")),
+        after=number(query.get("after", "")),
+        before=number(query.get("before", "")),
     )
 
 
-def _seq(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 17 else 0
+def number(text: str) -> int:
+    """A number of an event; 0 if it is none."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 17 else 0
 
 
 def _one_of(text: str, known: Any) -> str:

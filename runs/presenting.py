@@ -22,6 +22,7 @@ from runs import evidence, lifecycle, limits, questions, reading, steering
 from runs.engine import gates
 from runs.evidence import Answer
 from runs.models import Run
+from runs.places import Kin, kin
 from runs.steering import Choice
 from runs.story.people import amount
 from runs.story.shapes import Action, Effect, Made, Story, Who
@@ -167,6 +168,14 @@ class View:
     @property
     def may_steer(self) -> bool:
         return self.live and self.can("runs.steer")
+
+    @cached_property
+    def kin(self) -> Kin:
+        return kin(self.run)
+
+    @property
+    def may_fork(self) -> bool:
+        return bool(self.run.workflow) and self.can("runs.start")
 
     @property
     def steering(self) -> list[Choice]:

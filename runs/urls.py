@@ -1,6 +1,6 @@
 from django.urls import path
 
-from runs import recovery_views, start_views, views
+from runs import fork_views, recovery_views, start_views, views
 
 app_name = "runs"
 urlpatterns = [
@@ -14,6 +14,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/answers", views.answer, name="answers"),
     path("runs/<uuid:run_id>/limits", views.set_limits, name="limits"),
     path("runs/<uuid:run_id>/artifacts/<uuid:artifact_id>", views.around, name="around"),
+    path("runs/<uuid:run_id>/forks", fork_views.forks, name="forks"),
     path("runs/<uuid:run_id>/recovery", recovery_views.choose, name="choose"),
     path("recovery", recovery_views.board, name="recovery"),
     path("recovery/requeue", recovery_views.requeue, name="requeue"),

@@ -306,14 +306,24 @@ def changeable(entry: JournalEntry, recorded: Mapping[str, Any]) -> list[str]:
 
 def recorded_input(run: Run, entry: JournalEntry) -> tuple[dict[str, Any], Payload] | None:
     """What a step was asked, by name, and the payload it stands in; None if it was not asked yet. For the engine: not redacted."""
-    kind, role = INPUTS.get(entry.kind, ("", ""))
+    payload = recorded_inputs(run, [entry]).get(entry.step)
+    if payload is None:
+        return None
+    asked = orjson.loads(vault.opened(payload) or b"{}")
+    return dict(asked.get("arguments", {}) if entry.kind == "propose" else asked), payload
+
+
+def recorded_inputs(run: Run, entries: Sequence[JournalEntry]) -> dict[str, Payload]:
+    """Where it stands what steps were asked last: step → payload. In a fork also in the logs of those that it was forked from."""
+    wanted = {entry.step: INPUTS[entry.kind] for entry in entries if entry.kind in INPUTS}
+    found: dict[str, str] = {}
     at: Run | None = run
-    while kind and at is not None:
-        told = Event.objects.filter(run_month=at.month, run_id=at.pk, type=kind).order_by("-seq").values_list("body", "payloads")
-        pk = next((payloads.get(role) for body, payloads in told.iterator() if orjson.loads(body)["data"].get("step") == entry.step), None)
-        if pk:
-            payload = Payload.objects.select_related("key").get(pk=pk)
-            asked = orjson.loads(vault.opened(payload) or b"{}")
-            return dict(asked.get("arguments", {}) if entry.kind == "propose" else asked), payload
+    while at is not None and len(found) < len(wanted):
+        told = Event.objects.filter(run_month=at.month, run_id=at.pk, type__in={kind for kind, _ in wanted.values()}).order_by("-seq")
+        for kind, body, payloads in told.values_list("type", "body", "payloads").iterator():
+            step = orjson.loads(body)["data"].get("step")
+            if step in wanted and step not in found and wanted[step][0] == kind and wanted[step][1] in payloads:
+                found[step] = payloads[wanted[step][1]]
         at = at.forked_from
-    return None
+    kept = Payload.objects.select_related("key").in_bulk(found.values())
+    return {step: kept[UUID(pk)] for step, pk in found.items()}

@@ -1,0 +1,136 @@
+"""Where a fork of a run can begin, what of its input can be changed there, and which runs were forked from one another."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from access.errors import BadInput
+from artifacts import vault
+from artifacts.models import Payload
+from runs.engine import forking, workflow
+from runs.models import JournalEntry, Run
+from runs.story.shapes import Rich, Step, Text
+from runs.story.wire import object_of
+
+SHOWN = 60  # steps that a page offers: of very many, the newest
+DID = {"step": "Used a tool", "model": "Asked a model", "propose": "Asked for approval", "child": "Started a run of its own"}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One name of a step's input. `shown`: what it was, as everybody sees it; empty if all of it is hidden."""
+
+    name: str
+    shown: str
+    recorded: Any  # what it was; never shown
+    typed: str = ""  # what somebody typed for it, for a form that comes back
+
+    @property
+    def hint(self) -> str:
+        """How something else is written."""
+        if isinstance(self.recorded, str):
+            return "Text"
+        return "One a line" if _is_texts(self.recorded) else "JSON"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a fork can begin: at this step, which is done anew; or at the start if it is none."""
+
+    step: str
+    title: Rich
+    says: str
+    fields: tuple[Field, ...] = ()
+    open: bool = False  # it is not completed yet
+
+    @property
+    def changed(self) -> bool:
+        return any(field.typed for field in self.fields)
+
+    def with_typed(self, typed: Mapping[str, str]) -> "Place":
+        """With what a form has for its fields: under edit|step|name."""
+        return replace(self, fields=tuple(replace(each, typed=typed.get(f"edit|{self.step}|{each.name}", "")) for each in self.fields))
+
+    def edits(self) -> dict[str, Any]:
+        """What was typed, as values. What was left empty stays as it was. BadInput if it can't be read."""
+        return {field.name: _read(field, field.typed) for field in self.fields if field.typed.strip()}
+
+
+def places(run: Run) -> list[Place]:
+    """The start, and each step with which a fork can begin, in order. A fixed number of queries, but for the forks it stems from."""
+    known = workflow.loaded(run.workflow, run.workflow_version)
+    begin = Place("", ("The start",), "Nothing is taken over. What was done outside keeps its key where it is done the same again.")
+    if known is None:
+        return []
+    entries = [entry for entry in forking.entries_of(run) if entry.kind in forking.FROM][-SHOWN:]
+    inputs = forking.recorded_inputs(run, entries)
+    shown = vault.shown([payload.pk for payload in inputs.values()] + ([run.input_id] if run.input_id else []))
+    if run.input is not None:
+        given = orjson.loads(vault.opened(run.input) or b"{}")
+        fields = _fields(forking.takes(known), given, _renditions(shown.get(run.input_id)))
+        begin = Place(begin.step, begin.title, begin.says, fields)
+    return [begin, *(_place(entry, inputs.get(entry.step), shown) for entry in entries)]
+
+
+def _place(entry: JournalEntry, payload: Payload | None, shown: Mapping[Any, vault.Shown]) -> Place:
+    fields: tuple[Field, ...] = ()
+    if payload is not None:
+        asked, told = orjson.loads(vault.opened(payload) or b"{}"), _renditions(shown.get(payload.pk))
+        if entry.kind == "propose":
+            asked, told = asked.get("arguments", {}), told.get("arguments", {})
+        fields = _fields(forking.changeable(entry, asked), asked, told if isinstance(told, dict) else {})
+    return Place(entry.step, (Step(entry.step),), DID[entry.kind], fields, entry.state != "done")
+
+
+def _fields(names: Sequence[str], recorded: Mapping[str, Any], shown: Mapping[str, Any]) -> tuple[Field, ...]:
+    return tuple(Field(name, _words(shown.get(name)), recorded.get(name)) for name in names)
+
+
+def _renditions(text: vault.Shown | None) -> dict[str, Any]:
+    """What may be shown of an input, by name; nothing of one that is hidden as a whole, as a prompt is."""
+    return object_of(Text(text.text, text.label, text.media_type)) if text and not text.erased_at else {}
+
+
+def _words(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return "\n".join(value) if _is_texts(value) and value else orjson.dumps(value).decode()
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _read(field: Field, text: str) -> Any:
+    text = text.replace("\r\n", "\n")
+    if isinstance(field.recorded, str):
+        return text
+    if _is_texts(field.recorded) and not text.lstrip().startswith("["):
+        return [line.strip() for line in text.split("\n") if line.strip()]
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise BadInput(f'“{field.name}” is no text: write it as JSON, such as 12, true or {{"name": "value"}}.') from None
+
+
+@dataclass(frozen=True)
+class Kin:
+    """The runs next to this one: from which it was forked, and what was forked from it."""
+
+    parent: Run | None
+    forks: tuple[Run, ...]
+
+    def __bool__(self) -> bool:
+        return self.parent is not None or bool(self.forks)
+
+
+def kin(run: Run) -> Kin:
+    """No query for a run that has no fork and is none."""
+    if run.lineage is None:
+        return Kin(None, ())
+    near = Run.objects.select_related("title", "agent", "owner").filter(lineage=run.lineage).order_by("created_at")
+    runs = list(near)
+    parent = next((each for each in runs if each.pk == run.forked_from_id), None)
+    return Kin(parent, tuple(each for each in runs if each.forked_from_id == run.pk))
