@@ -217,6 +217,12 @@ def _lacks(capability: str) -> Forbidden:
     return Forbidden(f"This needs the right “{CAPABILITIES.get(capability, capability)}”.", capability=capability)
 
 
+def others_with(actor: Actor, capability: str) -> list[str]:
+    """The names of the other people of the actor's workspace who hold a capability; of nobody if there is not one workspace alone."""
+    workspaces = list(actor.grants) if actor.kind == "human" else []
+    return [user.name for user in holders(*workspaces, capability) if user.pk != actor.user_id] if len(workspaces) == 1 else []
+
+
 def holders(workspace_id: UUID, capability: str) -> list[User]:
     """The active people of a workspace who hold a capability, by name."""
     members = Membership.objects.filter(workspace_id=workspace_id, deactivated_at=None, user__is_active=True).select_related("user", "role")

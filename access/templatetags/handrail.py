@@ -3,8 +3,9 @@
 Every tag escapes what it is given and answers safe HTML. docs/frontend.md lists them.
 """
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from access import characters
+from access import characters, rules
 from config import clock
 
 register = template.Library()
@@ -64,6 +65,7 @@ LABELS: Final[Mapping[str, tuple[int, str]]] = {
     "secret": (4, "Secret"),
 }
 HOT = timedelta(minutes=15)
+DAY = timedelta(days=1)
 # (URL name, word, capability)
 NAV: Final = (
     ("approvals:inbox", "Inbox", "approvals.view"),
@@ -143,13 +145,13 @@ def digest(value: str | bytes, chars: int = 12, copy: bool = True, key: str = ""
 def fuse(until: datetime | None, since: datetime | None = None, form: str = "short") -> SafeString:
     """A deadline that burns down. `form`: "short" (44 min), "left" (44 min left), "long" (44 min left, until 15:15).
 
-    The bar is what is left of since…until, in whole percent; without `since` it is full until the deadline has passed.
+    All bars have one scale, so that those of a queue can be compared: see `left_of`. Without `since` it is full until the deadline passes.
     """
     if until is None:
         return mark_safe("")
     start = since or until
-    percent, left = left_of(start, until, clock.now())
-    hot = " hot" if is_hot(percent, left) else ""
+    now = clock.now()
+    percent, hot = left_of(start, until, now), " hot" if is_hot(start, until, now) else ""
     return format_html(
         '<span class="fuse{}" data-p="{}" data-since="{}" data-until="{}">{}</span>',
         hot,
@@ -160,17 +162,22 @@ def fuse(until: datetime | None, since: datetime | None = None, form: str = "sho
     )
 
 
-def left_of(since: datetime, until: datetime, now: datetime) -> tuple[int, timedelta]:
-    """(percent left 0…100, time left) of a span at a moment."""
+def left_of(since: datetime, until: datetime, now: datetime) -> int:
+    """The time left as a bar, 0…100: full from a day on, half at two hours and a half, an eighth at ten minutes.
+
+    What never had more than a quarter of an hour burns down evenly from full.
+    """
+    left, whole = until - now, until - since
+    if left <= timedelta() or whole <= timedelta():
+        return 100 if left > timedelta() else 0
+    share = left / whole if whole <= HOT else math.log1p(left / HOT) / math.log1p(DAY / HOT)
+    return min(100, max(1, round(100 * share)))
+
+
+def is_hot(since: datetime, until: datetime, now: datetime) -> bool:
+    """In the last quarter of an hour, but not from the start."""
     left = max(until - now, timedelta())
-    whole = until - since
-    if not left or whole <= timedelta():
-        return (100 if left else 0), left
-    return min(100, max(1, round(100 * (left / whole)))), left
-
-
-def is_hot(percent: int, left: timedelta) -> bool:
-    return left <= HOT and percent <= 50
+    return left <= HOT and left * 2 <= until - since
 
 
 @register.simple_tag
@@ -183,6 +190,13 @@ def ago(when: datetime | None) -> SafeString:
 def clock_(when: datetime | None, css: str = "", seconds: bool = False) -> SafeString:
     """A time of day in the viewer's zone, with the date if it is not today."""
     return _time(when, "clock-s" if seconds else "clock", _utc(when, seconds), css) if when else mark_safe("")
+
+
+@register.simple_tag
+def drawn_at() -> SafeString:
+    """When this page was drawn."""
+    now = clock.now()
+    return _time(now, "clock", f"{now:%H:%M} UTC")
 
 
 @register.simple_tag
@@ -310,6 +324,28 @@ def theme_choice(context: template.Context) -> str:
 def server_now() -> str:
     """The server's time, so that a page counts down by it and not by the viewer's clock."""
     return _iso(clock.now())
+
+
+@register.simple_tag(takes_context=True)
+def ask_for(context: template.Context, capability: str = "", otherwise: str = "") -> str:
+    """Whom to ask who lacks a right: who can do it, and who can give it. `otherwise`: what is said where nobody can be named."""
+    actor = getattr(context.get("request"), "actor", None) or rules.NOBODY
+    able = _either(rules.others_with(actor, capability)) if capability else ""
+    admins = _either(rules.others_with(actor, "access.manage"))
+    told = (f"{able} can do it." if able else "", f"{admins} can give you the right." if admins else "")
+    return " ".join(filter(None, told)) or otherwise
+
+
+@register.simple_tag(takes_context=True)
+def admins(context: template.Context, otherwise: str = "") -> str:
+    """Who of the reader's workspace can let somebody in, by name."""
+    return _either(rules.others_with(getattr(context.get("request"), "actor", None) or rules.NOBODY, "access.manage")) or otherwise
+
+
+def _either(names: Sequence[str]) -> str:
+    """Ada, Otto or 3 others."""
+    shown = [*names[:3], f"{len(names) - 3} others"] if len(names) > 4 else list(names)
+    return " or ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
 
 
 @register.simple_tag(takes_context=True)

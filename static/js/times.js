@@ -66,13 +66,14 @@
     if (before !== time.dateTime) time.title = whole.format(at);
   }
 
-  // the bar holds what is left of since…until, in whole percent; amber for the last quarter of an hour
+  // as `left_of` and `is_hot` on the server: one scale for all bars, amber for the last quarter of an hour
   function burn(fuse) {
     const since = Date.parse(fuse.dataset.since), until = Date.parse(fuse.dataset.until);
     const rest = Math.max(until - now(), 0), length = until - since;
-    const percent = rest === 0 ? 0 : length <= 0 ? 100 : Math.min(100, Math.max(1, Math.round((100 * rest) / length)));
+    const share = length <= HOT ? rest / length : Math.log1p(rest / HOT) / Math.log1p(DAY / HOT);
+    const percent = rest === 0 ? 0 : length <= 0 ? 100 : Math.min(100, Math.max(1, Math.round(100 * share)));
     if (fuse.dataset.p !== String(percent)) fuse.dataset.p = percent;
-    const hot = rest <= HOT && percent <= 50;
+    const hot = rest <= HOT && rest * 2 <= length;
     if (fuse.classList.contains("hot") !== hot) fuse.classList.toggle("hot", hot);
   }
 

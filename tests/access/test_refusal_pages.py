@@ -7,7 +7,9 @@ from django.test import Client, RequestFactory
 
 from access import pages
 from access.errors import BadInput, Forbidden, NotFound, NotSignedIn, Refusal
+from access.models import Membership
 from access.rules import NOBODY
+from tests.cast import Cast
 
 
 class Overtaken(Refusal):
@@ -52,6 +54,20 @@ def test_other_errors_are_left_alone():
 
 def test_what_a_refusal_says_is_text():
     assert "&lt;script&gt;" in answer(BadInput("<script>alert(1)</script>")).content.decode()
+
+
+def test_who_lacks_a_right_reads_who_can_do_it_and_who_can_give_it_of_their_own_workspace_alone(cast: Cast, client: Client):
+    client.force_login(cast.riley)
+    refused = client.get("/runs/new")
+    assert refused.status_code == 403 and "Otto can do it. Ada can give you the right." in refused.content.decode()
+    assert "ask Ada for access" in client.get("/there/is/nothing").content.decode()
+    client.force_login(cast.ada)  # the only one who could give it
+    refused = client.get("/runs/new").content.decode()
+    assert "Otto can do it." in refused and "can give" not in refused and "Olga" not in refused
+    Membership.objects.create(workspace=cast.elsewhere, user=cast.riley, role=cast.elsewhere.roles.get())
+    client.force_login(cast.riley)  # in two places, where either answer might be of the other one
+    page = client.get("/there/is/nothing").content.decode()
+    assert "ask an admin of the workspace for access" in page and "Olga" not in page
 
 
 @pytest.mark.parametrize("name", ["400.html", "403.html", "403_csrf.html", "404.html", "500.html"])

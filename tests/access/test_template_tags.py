@@ -120,9 +120,17 @@ def test_a_digest_is_grouped_and_copied_whole():
     assert len(Elements(draw("{% digest whole 0 %}", whole=whole)).text.strip()) == 64 + 15
 
 
-@pytest.mark.parametrize(("passed", "percent"), [(0, 100), (1, 98), (30, 50), (59, 2), (59.9, 1), (60, 0), (600, 0)])
-def test_a_fuse_burns_from_a_hundred_to_nothing(passed, percent):
-    assert tags.left_of(AT, AT + timedelta(minutes=60), AT + timedelta(minutes=passed))[0] == percent
+@pytest.mark.parametrize(
+    ("left", "percent"), [(1440, 100), (4320, 100), (480, 76), (150, 52), (60, 35), (10, 11), (0.1, 1), (0, 0), (-600, 0)]
+)
+def test_a_fuse_tells_the_time_left_on_one_scale_whatever_it_had(left, percent):
+    now = AT + timedelta(days=3)
+    assert tags.left_of(AT, now + timedelta(minutes=left), now) == percent
+
+
+@pytest.mark.parametrize(("passed", "percent"), [(0, 100), (1, 90), (5, 50), (9.99, 1), (10, 0), (600, 0)])
+def test_a_fuse_of_minutes_burns_from_a_hundred_to_nothing(passed, percent):
+    assert tags.left_of(AT, AT + timedelta(minutes=10), AT + timedelta(minutes=passed)) == percent
 
 
 def test_a_fuse_is_hot_in_its_last_quarter_of_an_hour():
