@@ -28,6 +28,7 @@ LETTER: Mapping[str, str] = {
     "in_reply_to": "In-Reply-To",
     "message_id": "Message-ID",
 }
+PARTS = [name for names in (email.TO, email.CC, email.BCC, email.REPLY_TO, email.SUBJECT, email.BODY, email.HTML) for name in names]
 LONG = 90  # characters from which on a string gets more than one line
 
 
@@ -45,6 +46,8 @@ class Field:
     fixed: bool = False
     changed: bool = False
     error: str = ""
+    empty: str = ""  # what is there while nothing is
+    aside: bool = False  # stands folded until somebody wants it: what a letter has besides its own parts
 
     @property
     def input_name(self) -> str:
@@ -73,13 +76,13 @@ def fields(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Field, ...]:
 def _of_a_letter(field: Field) -> Field:
     """A part of an e-mail as letters name it. Its HTML has lines, however short it is."""
     kind: Kind = "text" if field.kind == "line" and field.name in (*email.BODY, *email.HTML) else field.kind
-    return replace(field, title=LETTER.get(field.name, field.title), kind=kind)
+    empty = "Nobody" if field.kind == "lines" and field.name in (*email.TO, *email.CC, *email.BCC) else ""
+    return replace(field, title=LETTER.get(field.name, field.title), kind=kind, empty=empty, aside=field.name not in PARTS)
 
 
 def _place(field: Field) -> int:
     """Where a part of an e-mail stands: as on its card, then whatever else, then what the tool fills in."""
-    order = [name for names in (email.TO, email.CC, email.BCC, email.REPLY_TO, email.SUBJECT, email.BODY, email.HTML) for name in names]
-    return len(order) + 1 if field.fixed else order.index(field.name) if field.name in order else len(order)
+    return len(PARTS) + 1 if field.fixed else PARTS.index(field.name) if field.name in PARTS else len(PARTS)
 
 
 def read(before: tuple[Field, ...], posted: Mapping[str, str]) -> tuple[tuple[Field, ...], dict[str, Any]]:

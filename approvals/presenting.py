@@ -45,6 +45,17 @@ class Editing:
     digest: str = ""
     error: str = ""
 
+    @property
+    def aside(self) -> list[edit_form.Field]:
+        """What stands folded: unless something in it was changed or can't be read."""
+        found = [field for field in self.fields if field.aside]
+        return [] if any(field.changed or field.error for field in found) else found
+
+    @property
+    def shown(self) -> list[edit_form.Field]:
+        folded = self.aside
+        return [field for field in self.fields if field not in folded]
+
 
 @dataclass(frozen=True)
 class Panel:
