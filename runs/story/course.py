@@ -59,11 +59,11 @@ def created(draft: Draft, line: Line) -> None:
 
 
 def _scope(text: Text | None) -> Iterator[Rich]:
-    """What the run may touch: “Scope: ticket ZN-4821, account 00932.”"""
+    """What the run may touch: “Scope: ticket ZN-4821; account 00932”, a list: no stop stands alone behind what is hidden."""
     touched = object_of(text)
     if touched:
         things = (f"{kind} {', '.join(map(str, ids)) if isinstance(ids, list) else ids}" for kind, ids in touched.items())
-        yield ("Scope: ", Text("; ".join(things), text.label if text else ""), ".")
+        yield ("Scope: ", Text("; ".join(things), text.label if text else ""))
     elif text and (text.erased or not text.text.startswith("{")):
         yield ("Scope: ", text)
     elif text:

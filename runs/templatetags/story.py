@@ -1,6 +1,7 @@
 """`{% load story %}`: how the parts of a story are drawn. They read `view` (or `run` and `names`) from the context."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from django import template
@@ -22,6 +23,13 @@ LONG = 1200  # characters of somebody's words that stand in the story; the rest 
 def rich(context: template.Context, parts: shapes.Rich) -> SafeString:
     """A sentence of the story."""
     return mark_safe("".join(_part(context, part) for part in parts))  # noqa: S308  each part was escaped
+
+
+@register.simple_tag
+def beneath(item: shapes.Item, section: shapes.Section) -> shapes.Item:
+    """An item under its step's heading: where its title says the same again, its first line takes the place of it."""
+    again = section.title is not None and titles.plain(item.title) == section.title.text
+    return replace(item, title=item.lines[0], lines=item.lines[1:]) if again and item.lines else item
 
 
 @register.simple_tag(takes_context=True)

@@ -52,7 +52,7 @@ def test_a_run_that_was_just_started_has_no_plan_yet() -> None:
     [start] = items(story)
     assert (start.first, start.last) == (1, 2)
     assert start.title == (Who("human", OWNER), " started the run")
-    assert said(start.lines[0]) == "Scope: ticket ZN-4821."
+    assert said(start.lines[0]) == "Scope: ticket ZN-4821"
 
 
 def test_a_run_that_was_not_allowed_its_reply_says_so_and_why() -> None:
