@@ -233,7 +233,7 @@ def _evidence(before: list[_Told]) -> list[tuple[Evidence, _Told]]:
 def _gave_something(event: _Told) -> bool:
     if event.type == "tool.ended":  # what became of an earlier action is no evidence for a later one
         return event.data["outcome"] == "ok" and not str(event.data.get("call", "")).startswith(LOOK_UP)
-    return event.type == "model.called"
+    return event.type == "model.called" and not event.data.get("error")
 
 
 def _kept(evidence: Evidence, event: _Told) -> Evidence:

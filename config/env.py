@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -51,6 +52,23 @@ def words(name: str, default: Sequence[str] = (), *, each: str = r"\S+") -> tupl
     found = tuple(word.strip() for word in text(name, ",".join(default)).split(",") if word.strip())
     odd = next((word for word in found if not re.fullmatch(each, word)), None)
     return found if odd is None else _refuse(f"{name} is a list with commas between; {_shown(odd)} in it is not understood.")
+
+
+def secrets(name: str) -> tuple[str, ...]:
+    """A comma-separated list of keys. They are never shown, not even an odd one."""
+    found = tuple(word.strip() for word in text(name).split(",") if word.strip())
+    odd = next((place for place, word in enumerate(found, 1) if not re.fullmatch(r"[\x21-\x7e]{1,500}", word)), None)
+    return found if odd is None else _refuse(f"{name} is a list of keys with commas between; number {odd} has characters that no key has.")
+
+
+def prices(name: str) -> dict[str, tuple[int, int]]:
+    """What models cost: `model=in/out`, in euros for a million tokens. Gives millionths of a euro for a million tokens."""
+    found: dict[str, tuple[int, int]] = {}
+    for word in words(name, each=r"[^=]+=[0-9]{1,6}(\.[0-9]{1,6})?/[0-9]{1,6}(\.[0-9]{1,6})?"):
+        model, _, price = word.rpartition("=")
+        into, _, out = price.partition("/")
+        found[model] = int(Decimal(into) * 1_000_000), int(Decimal(out) * 1_000_000)
+    return found
 
 
 def path(name: str, default: Path) -> Path:

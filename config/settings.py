@@ -87,6 +87,25 @@ HANDRAIL_WORKFLOWS = env.words("HANDRAIL_WORKFLOWS", EXAMPLES if DEMO else (), e
 HANDRAIL_OUTSIDE_TOOLS = env.words("HANDRAIL_OUTSIDE_TOOLS", (str(BASE_DIR / "examples/outside_loop/tools.json"),) if DEMO else ())
 HANDRAIL_LEASE_SECONDS = env.integer("LEASE_SECONDS", 4, low=1, high=600)  # a worker that is silent for so long has lost its run
 HANDRAIL_STOP_POINTS = env.text("HANDRAIL_STOP_POINTS")  # a directory; see runs/engine/points.py. For tests and for showing recovery
+# the models that workflows ask: endpoints that speak as OpenAI's API does; without one, scripts answer. See docs/models.md
+_MODEL = r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,79}"
+HANDRAIL_MODEL_URL = env.url("HANDRAIL_MODEL_URL", schemes=("https", "http"))
+HANDRAIL_MODEL_NAMES = env.words("HANDRAIL_MODEL_NAMES", each=_MODEL)
+HANDRAIL_MODEL_KEYS = env.secrets("HANDRAIL_MODEL_KEYS")
+HANDRAIL_MODEL_FALLBACK_URL = env.url("HANDRAIL_MODEL_FALLBACK_URL", schemes=("https", "http"))
+HANDRAIL_MODEL_FALLBACK_NAMES = env.words("HANDRAIL_MODEL_FALLBACK_NAMES", each=_MODEL)
+HANDRAIL_MODEL_FALLBACK_KEYS = env.secrets("HANDRAIL_MODEL_FALLBACK_KEYS")
+HANDRAIL_MODEL_PRICES = env.prices("HANDRAIL_MODEL_PRICES")  # what is not in it has no known price
+HANDRAIL_MODEL_CONTEXT = env.integer("HANDRAIL_MODEL_CONTEXT", 100_000, low=500, high=10_000_000)  # tokens of one request
+HANDRAIL_MODEL_OUTPUT = env.integer("HANDRAIL_MODEL_OUTPUT", 4_096, low=16, high=1_000_000)  # tokens of one answer
+HANDRAIL_MODEL_SECONDS = env.integer("HANDRAIL_MODEL_SECONDS", 120, low=1, high=1800)  # for one answer
+if bool(HANDRAIL_MODEL_URL) != bool(HANDRAIL_MODEL_NAMES):
+    raise env.OddSetting("HANDRAIL_MODEL_URL and HANDRAIL_MODEL_NAMES go together: which models are asked, and where.")
+if bool(HANDRAIL_MODEL_FALLBACK_URL) != bool(HANDRAIL_MODEL_FALLBACK_NAMES):
+    raise env.OddSetting("HANDRAIL_MODEL_FALLBACK_URL and HANDRAIL_MODEL_FALLBACK_NAMES go together.")
+if HANDRAIL_MODEL_FALLBACK_URL and not HANDRAIL_MODEL_URL:
+    raise env.OddSetting("HANDRAIL_MODEL_FALLBACK_URL is for when HANDRAIL_MODEL_URL fails, and that is not set.")
+HANDRAIL_PLAYED_URL = env.url("HANDRAIL_PLAYED_URL", schemes=("http",)) if DEMO else ""  # the demo's own provider, which plays one
 MIDDLEWARE = [
     "config.middleware.RequestLog",
     "django.middleware.security.SecurityMiddleware",
@@ -294,6 +313,10 @@ LOGGING = {
         "celery.beat": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
+        "httpcore2": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},  # at DEBUG it writes whole requests, prompts and all
+        "pydantic_ai": {"level": "WARNING"},
         "mail.log": {"level": "WARNING"},
     },
 }

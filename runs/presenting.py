@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from uuid import UUID
@@ -222,7 +222,10 @@ class View:
     def meters(self) -> list[Meter]:
         run = self.run
         used = {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms}
-        return [_meter(name, word, used[name], run.budgets.get(name)) for name, word in METERS]
+        meters = [_meter(name, word, used[name], run.budgets.get(name)) for name, word in METERS]
+        if self.story.usage.unpriced:
+            meters[1] = replace(meters[1], used=f"At least {meters[1].used}" if run.cost_micro else "Not known")
+        return meters
 
     @property
     def artifacts(self) -> list[Made]:

@@ -284,23 +284,37 @@ class ToolEnded(Data, type="tool.ended", by=(AGENT, ENGINE), says="{tool} ended:
     error: Trouble | None = None
 
 
-class ModelCalled(Data, type="model.called", by=(AGENT, ENGINE), says="{model} answered {prompt}", roles=r"input|output"):
+class ModelCalled(Data, type="model.called", by=(AGENT, ENGINE), says="{model} answered {prompt}", roles=r"input|sent|output"):
     model: Name
+    version: Name | None = None  # what the model calls itself
     scripted: bool = False
     prompt: Name
     prompt_version: Name
+    prompt_digest: Digest | None = None  # of the prompt's file
+    tools: Annotated[tuple[Name, ...], Field(max_length=64)] | None = None  # that it could choose from, each as name@schema-version
+    endpoint: Name | None = None
+    key: Count | None = None  # which of the endpoint's keys, counted from 1
     step: Step | None = None
     tokens_in: Count = 0
     tokens_out: Count = 0
+    estimated: bool | None = None  # the endpoint did not say how many tokens
     cost_micro: Count = 0
+    cost_unknown: bool | None = None  # its price is not known, or its answer was lost
     ms: Count = 0
     finish: Literal["stop", "length", "tool", "error"] = "stop"
+    error: Trouble | None = None  # it gave no answer that could be used
+    left_out: Count | None = None  # results of earlier turns that were left out to fit
+    shortened: Count | None = None  # texts that were cut to fit
 
 
 class ModelSwitched(Data, type="model.switched", by=(AGENT, ENGINE), says="Went on with {to} instead of {was}: {reason}"):
     was: Name
     to: Name
     reason: Trouble
+    endpoint: Name | None = None  # of the one that it goes on with
+    was_key: Count | None = None  # the same model, with another key
+    key: Count | None = None
+    step: Step | None = None
 
 
 # actions ------------------------------------------------------------------------------------------------------------------------------

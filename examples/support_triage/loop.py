@@ -1,38 +1,29 @@
 """The same triage, done by an open agent loop: the model chooses what comes next, and each turn and call is a step of the run."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from examples.support_triage import intake
-from examples.support_triage.drafting import draft
-from examples.support_triage.reading import Ticket
-from examples.support_triage.tools import check_account, mailbox, read_ticket, send_email, update_crm
+from pydantic import BaseModel
+
+from examples.support_triage import intake, scripted
+from examples.support_triage.tools import check_account, read_ticket, send_email, update_crm
 from runs.engine.models import script
 from runs.engine.workflow import Channel, workflow
 
 TOOLS = (read_ticket, check_account, update_crm, send_email)
+PROMPTS = Path(__file__).parent / "prompts"
 PLAN = ("Find out what is asked", "Get approval", "Answer it")
 
 
-@script("triage-next", version="1", title="Find out what is asked")
-def next_turn(*, ticket_id: str, said: list[dict[str, Any]], turn: int, tools: list[dict[str, Any]]) -> dict[str, Any]:
-    """The scripted model: a fixed set of rules that chooses by what the tools gave so far. Says so on the page."""
-    gave = {entry["tool"]: entry for entry in said if "tool" in entry}
-    if said and "refused" in said[-1]:
-        return {"done": {"outcome": "Not sent", "why": said[-1]["refused"]}}
-    if "read_ticket" not in gave:
-        return {"call": {"tool": "read_ticket", "arguments": {"ticket_id": ticket_id}}}
-    message = gave["read_ticket"]["result"]["message"]
-    if "check_account" not in gave:
-        return {"call": {"tool": "check_account", "arguments": {"email": message["sender_address"]}}}
-    written = draft(Ticket.from_json(message), gave["check_account"]["result"])
-    if "send_email" not in gave:
-        to = [mailbox(message["sender_name"], message["sender_address"])]
-        return {"call": {"tool": "send_email", "arguments": {"to": to, "subject": written.subject, "body": written.body}}}
-    if "update_crm" not in gave:
-        account = gave["read_ticket"]["result"]["account"]
-        return {"call": {"tool": "update_crm", "arguments": {"account": account, "note": written.summary}}}
-    return {"done": {"outcome": "Answered and logged", "why": written.summary}}
+class Done(BaseModel):
+    """What came of it."""
+
+    outcome: str
+    why: str
+
+
+script("triage-next", version="2", title="Find out what is asked", words=PROMPTS, gives=Done)(scripted.next_turn)
 
 
 @workflow(

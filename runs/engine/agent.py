@@ -5,18 +5,22 @@ A turn is one answer of the model, a JSON object with either of
     {"call": {"tool": name, "arguments": {…}}}
     {"done": {…}}
 
-What a call gave, or why it was refused, is what the model is told in the next turn. A tool that it invents, arguments that do not fit and a
-call that it made before are refused back to it; what people reject comes back with their reason.
+A script is given the tools, and what it was told so far as `said`. A model at an endpoint gets the tools as its own, `done` as one more,
+and its turns as it took them. What a call gave, or why it was refused, is what it is told in the next turn. A tool that it invents,
+arguments that do not fit and a call that it made before are refused back to it; what people reject comes back with their reason.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from runs.engine import calls, models
 from runs.engine.gates import Approved
 from runs.engine.journal import digest
+from runs.engine.models import Function, Turn
 from runs.engine.outcomes import Parked
 from runs.engine.tools import InvalidArguments, Tool
+from runs.engine.walk import Walk
 
 MAX_TURNS = 25
 MAX_REFUSED = 5  # turns in a row that led to nothing
@@ -29,19 +33,25 @@ class Loop:
 
     tools: Mapping[str, Tool]
     said: list[dict[str, Any]] = field(default_factory=list)  # what the model is told: one entry a turn
+    chosen: list[Mapping[str, Any]] = field(default_factory=list)  # what it had chosen: one entry a turn
     made: set[str] = field(default_factory=set)  # fingerprints of the calls that were made
     refused: int = 0  # in a row
 
 
-def agent(run: Any, prompt: str, *, tools: Sequence[Tool], until: Until, turns: int = MAX_TURNS, **variables: Any) -> dict[str, Any]:
+def agent(
+    run: Any, walk: Walk, prompt: str, *, tools: Sequence[Tool], until: Until, turns: int = MAX_TURNS, **variables: Any
+) -> dict[str, Any]:
     """Let the model work with `tools` until it says that it is done and `until` agrees; gives what it said then.
 
     `run` is the channel. Parked if it needs more than `turns`, or is refused too often in a row: then people must look.
     """
     loop = Loop({tool.name: tool for tool in tools})
     declared = [_declared(tool) for tool in tools]
+    functions = tuple(Function(tool.name, tool.schema_version, tool.title, tool.arguments.model_json_schema()) for tool in tools)
     for number in range(1, turns + 1):
-        turn = run.ask_model(prompt, turn=number, said=loop.said, tools=declared, **variables)
+        so_far = tuple(Turn(chosen, _gave(told)) for chosen, told in zip(loop.chosen, loop.said, strict=True))
+        given = {"turn": number, "said": loop.said, "tools": declared, **variables}
+        turn = calls.ask(walk, prompt, given, models.Loop(functions, so_far, variables))
         done = turn.get("done")
         if isinstance(done, dict) and until(done):
             return dict(done)
@@ -50,10 +60,16 @@ def agent(run: Any, prompt: str, *, tools: Sequence[Tool], until: Until, turns: 
             if done is not None
             else _call(run, loop, turn.get("call"))
         )
+        loop.chosen.append(turn)
         loop.said.append(told)
         if loop.refused >= MAX_REFUSED:
             raise Parked("agent_stopped", step=None, detail=f"{MAX_REFUSED} turns in a row led to nothing. The last: {told['refused']}")
     raise Parked("agent_stopped", step=None, detail=f"It was not done after {turns} turns.")
+
+
+def _gave(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what is told of a turn, what its call does not say itself."""
+    return {key: told[key] for key in ("result", "refused") if key in told}
 
 
 def _declared(tool: Tool) -> dict[str, Any]:
@@ -63,12 +79,14 @@ def _declared(tool: Tool) -> dict[str, Any]:
 
 def _call(run: Any, loop: Loop, call: Any) -> dict[str, Any]:
     """Make the call that the model chose, or say why not."""
-    if not isinstance(call, dict) or not isinstance(call.get("tool"), str) or not isinstance(call.get("arguments"), dict):
+    if not isinstance(call, dict) or not isinstance(call.get("tool"), str) or not isinstance(call.get("arguments"), dict | str):
         return _refuse(loop, "Answer with either a call, with its tool and arguments, or with done.")
     tool = loop.tools.get(call["tool"])
     if tool is None:
         run.block(call["tool"], f"There is no tool called {call['tool'][:80]}. There are: {', '.join(loop.tools)}.")
         return _refuse(loop, f"There is no tool called {call['tool'][:80]}. There are: {', '.join(loop.tools)}.")
+    if isinstance(call["arguments"], str):
+        return _refuse(loop, "The arguments are not a JSON object.")
     try:
         arguments = tool.checked(**call["arguments"])
     except (InvalidArguments, TypeError) as error:

@@ -5,25 +5,21 @@ cannot change the action. It is told in the log, once, and leaves no step behind
 """
 
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import orjson
-
 from access.rules import Actor
-from runs.engine import effects, gates, models
+from runs.engine import calls, gates, models
 from runs.engine.gates import Question
 from runs.engine.lease import Claim
-from runs.engine.models import Completion
+from runs.engine.models import Tried
 from runs.engine.walk import hold
 from runs.log import Held, Text
 from runs.vocabulary import QuestionAnswered
 
 logger = logging.getLogger(__name__)
-DEADLINE = 60.0  # seconds for one answer
 SILENT = "I answer no questions in this workflow. Decide by what is on the page, or reject with your question as the reason."
 FAILED = "I could not answer: my model gave no answer. Ask again, or decide by what is on the page."
 
@@ -42,38 +38,41 @@ class Answers:
 def answer_open(lease: Claim, agent: Actor, action_id: UUID, answers: Answers | None) -> None:
     """Answer each question about this action that is open."""
     for question in gates.current().questions(action_id):
-        begun = time.monotonic()
-        completion = _asked(lease, question, answers)
+        made = _asked(lease, question, answers)
         with hold(lease) as run:
-            caused_by = _tell_call(run, agent, question, answers, completion, begun) if answers and completion else None
-            _tell(run, agent, question, answers, completion, caused_by)
+            told = [_tell_call(run, agent, question, tried) for tried in made]
+            values = made[-1].values if made else None
+            _tell(run, agent, question, answers, values if _says_something(values) else None, told[-1] if told else None)
 
 
-def _asked(lease: Claim, question: Question, answers: Answers | None) -> Completion | None:
-    """What the model gives; None if there is no model to ask, or it gave nothing that can be read."""
+def _asked(lease: Claim, question: Question, answers: Answers | None) -> list[Tried]:
+    """The calls that were made; none if there is no model to ask."""
+    made: list[Tried] = []
     if answers is None:
-        return None
+        return made
     try:
-        with lease.calling(DEADLINE):
-            given = models.ask(answers.prompt, {"question": question.text, **answers.known})
+        for tried in models.tries(lease, answers.prompt, {"question": question.text, **answers.known}):
+            made += [tried] if tried.called else []
     except Exception as error:  # whatever a model's code raises is no answer, and must not park a run that waits for people
         logger.exception("no answer", extra={"run": str(lease.run_id), "error": type(error).__name__})
-        return None
-    return given if isinstance(given.values.get("answer"), str) and given.values["answer"].strip() else None
+    return made
 
 
-def _tell_call(run: Held, agent: Actor, question: Question, answers: Answers, completion: Completion, begun: float) -> int:
-    data = completion.told(answers.prompt, ms=effects.ms_since(begun))
-    given = Text(orjson.dumps({"question": question.text}), "personal", "application/json")
-    got = Text(orjson.dumps(dict(completion.values)), "personal", "application/json")
-    return run.append(data, actor=agent, texts={"input": given, "output": got}, caused_by=question.seq)
+def _says_something(values: Mapping[str, Any] | None) -> bool:
+    return values is not None and isinstance(values.get("answer"), str) and bool(values["answer"].strip())
+
+
+def _tell_call(run: Held, agent: Actor, question: Question, tried: Tried) -> int:
+    seq = calls.tell(run, agent, tried, caused_by=question.seq)
+    run.change(tokens=run.row.tokens + tried.tokens, cost_micro=run.row.cost_micro + tried.cost_micro)
+    return seq
 
 
 def _tell(
-    run: Held, agent: Actor, question: Question, answers: Answers | None, completion: Completion | None, caused_by: int | None
+    run: Held, agent: Actor, question: Question, answers: Answers | None, values: Mapping[str, Any] | None, caused_by: int | None
 ) -> None:
-    text = completion.values["answer"] if completion else FAILED if answers else SILENT
-    named = completion.values.get("cites", ()) if completion else ()
+    text = values["answer"] if values else FAILED if answers else SILENT
+    named = values.get("cites", ()) if values else ()
     cites = tuple(dict.fromkeys(seq for seq in named if isinstance(seq, int) and 0 < seq <= run.row.seq))
     data = QuestionAnswered(question=question.id, cites=cites)
     run.append(data, actor=agent, texts={"answer": Text(text, "personal")}, caused_by=caused_by or question.seq)

@@ -6,7 +6,6 @@ in one transaction.
 
 import random
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -17,22 +16,20 @@ from artifacts import vault
 from artifacts.models import Artifact
 from config import clock
 from runs import log, signals
-from runs.engine import agent, asking, children, effects, gates, models, points, proposals, reads
+from runs.engine import agent, asking, calls, children, effects, gates, proposals, reads
 from runs.engine.answering import Answers
 from runs.engine.gates import Answer, Approved, Attached
-from runs.engine.journal import Journal, edited, result_of
+from runs.engine.journal import Journal, result_of
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.proposals import APPROVAL
 from runs.engine.tools import TOOLS, InvalidArguments, Tool
-from runs.engine.values import Kept, json_text, read_back, wrap
+from runs.engine.values import Kept, wrap
 from runs.engine.waiting import Patience
 from runs.engine.walk import Walk
 from runs.log import Held, Text
 from runs.models import JournalEntry, Run
-from runs.vocabulary import ArtifactCreated, BlockRaised, MilestoneReached, NotePosted, PlanSet, ReportPublished, RunWaiting, StepStarted
-
-MODEL_DEADLINE = 120.0  # seconds
+from runs.vocabulary import ArtifactCreated, BlockRaised, MilestoneReached, NotePosted, PlanSet, ReportPublished, RunWaiting
 
 
 class Channel:
@@ -148,36 +145,11 @@ class Channel:
 
     def ask_model(self, prompt: str, **variables: Any) -> Any:
         """Have a model answer a named prompt. The answer is recorded; a replay gives the same one."""
-        walk = self._walk
-        step = walk.journal.next_step(f"model.{prompt}")
-        entry = walk.journal.find(step)
-        variables = edited(entry, variables)
-        given = [prompt, variables]
-        if entry is not None and entry.state == "done":
-            reads.note_change(walk, entry, given)
-            return read_back(entry)
-        walk.check_budget()
-        plan_step = walk.plan_step(models.named(prompt).title)
-        with walk.hold() as run:
-            entry = walk.journal.begin(step, kind="model", given=given)
-            run.append(StepStarted(step=step, kind="model", plan_step=plan_step, attempt=entry.attempts), actor=walk.agent)
-        begun = time.monotonic()
-        points.reached(f"asking-{step}", walk.id)
-        with walk.lease.calling(MODEL_DEADLINE):
-            completion = models.ask(prompt, variables)
-        ms = effects.ms_since(begun)
-        points.reached("model-answered", walk.id)
-        with walk.hold() as run:
-            texts = {"input": json_text(variables, "secret"), "output": json_text(dict(completion.values), "personal")}
-            seq = run.append(completion.told(prompt, ms=ms, step=step), actor=walk.agent, texts=texts)
-            walk.journal.end(run, entry, dict(completion.values), label="personal", seq=seq)
-            walk.count(run, ms, completion.tokens_in + completion.tokens_out, completion.cost_micro)
-            walk.completed(run, step, plan_step, ms)
-        return wrap(dict(completion.values))
+        return calls.ask(self._walk, prompt, variables)
 
     def agent(self, prompt: str, *, tools: Sequence[Tool], until: agent.Until, turns: int = agent.MAX_TURNS, **variables: Any) -> Any:
         """Let a model choose, turn by turn, which of `tools` it uses, until it says that it is done and `until` agrees; see `agent`."""
-        return wrap(agent.agent(self, prompt, tools=tools, until=until, turns=turns, **variables))
+        return wrap(agent.agent(self, self._walk, prompt, tools=tools, until=until, turns=turns, **variables))
 
     def block(self, name: str, detail: str) -> None:
         """Say that something was refused, with what was wanted."""

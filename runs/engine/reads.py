@@ -104,12 +104,12 @@ def _verdict(walk: Walk, tool: Tool, entry: JournalEntry, error: ToolError) -> A
         attempt=entry.attempts,
         retryable=error.retryable,
         error=error.kind,
-        before=_last_trouble(walk, entry.step) if entry.attempts > 1 else "",
+        before=last_trouble(walk, entry.step) if entry.attempts > 1 else "",
         elapsed=(clock.now() - entry.started_at).total_seconds(),
     )
 
 
-def _last_trouble(walk: Walk, step: str) -> str:
+def last_trouble(walk: Walk, step: str) -> str:
     """The error of the last attempt of a step that is in the log."""
     failed = Event.objects.filter(run_month=walk.month, run_id=walk.id, type="step.failed").order_by("-seq").values_list("body", flat=True)
     told = (orjson.loads(body)["data"] for body in failed[:20])

@@ -71,10 +71,10 @@ class Walk:
         if self.plan:  # without one there is nothing that is done and left of it
             run.append(CheckpointSaved(after=step, done=done, left=max(len(self.plan) - done, 0)), actor=log.ENGINE)
 
-    def count(self, run: Held, ms: int, tokens: int = 0, cost_micro: int = 0) -> None:
-        """Add to what the run has used; warn of a budget that is nearly used up by it."""
+    def count(self, run: Held, ms: int, tokens: int = 0, cost_micro: int = 0, *, begun: int = 1) -> None:
+        """Add to what the run has used; warn of a budget that is nearly used up by it. `begun`: the steps of it."""
         row, steps = run.row, self.journal.steps()
-        before = budget.used(row, steps - 1)
+        before = budget.used(row, steps - begun)
         run.change(working_ms=row.working_ms + ms, tokens=row.tokens + tokens, cost_micro=row.cost_micro + cost_micro)
         self._row = row
         for spent in budget.near(row.budgets, before, budget.used(row, steps)):

@@ -8,7 +8,7 @@ from runs.story.draft import awaited, sentence
 from runs.story.people import BLOCKED, BUDGETS, CHOICES, REFUSED, SIGNALS, STOPPED, amount
 from runs.story.shapes import Code, Elsewhere, Rich, Step, Took, Tool, Who
 from runs.story.wire import Line
-from runs.story.work import TROUBLE, ended_step, short_arguments, started_step
+from runs.story.work import TROUBLE, ended_step, model_failed, short_arguments, started_step, switched_model
 
 Tools = Mapping[str, str]  # step → the tool that it uses, as the lines around tell it
 
@@ -97,8 +97,9 @@ def _tool(line: Line, tools: Tools) -> Rich:
 
 def _model(line: Line, tools: Tools) -> Rich:
     if line.type != "model.called":
-        why = TROUBLE.get(line.word("reason"), line.word("reason"))
-        return ("Went on with ", Code(line.word("to")), " instead of ", Code(line.word("was")), f": {why}")
+        return switched_model(line)
+    if line.word("error"):
+        return model_failed(line)
     who = "A script" if line.flag("scripted") else "The model"
     did = "failed to answer" if line.word("finish") == "error" else "answered"
     return (f"{who} {did}: ", Step(f"model.{line.word('prompt')}"))

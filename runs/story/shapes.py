@@ -304,10 +304,11 @@ class Made:
 
 @dataclass(frozen=True)
 class Usage:
-    """What the run took. Milliseconds; `waiting_ms` is time spent waiting for people."""
+    """What the run took. Milliseconds; `waiting_ms` is time spent waiting for people; `unpriced`: calls of unknown cost."""
 
     tokens: int = 0
     cost_micro: int = 0
+    unpriced: int = 0
     model_ms: int = 0
     tool_ms: int = 0
     waiting_ms: int = 0

@@ -112,6 +112,9 @@ def step_failed(draft: Draft, line: Line) -> None:
     if row is None:
         draft.add(line, "tool", ("Step failed: ", Step(line.word("step"))), icon="fail", state="failed", lines=(told,))
         return
+    if row.tries and line.word("step").rpartition("/")[2].startswith("model."):  # each call is told already
+        draft.change(row.first, last=line.seq, state="failed", quiet=False)
+        return
     tries = tuple(each for each in row.tries if each.number != attempt)
     draft.change(row.first, last=line.seq, state="failed", quiet=False, tries=(*tries, Try(attempt, line.seq, False, told)))
 
@@ -209,27 +212,60 @@ def spoken(name: str) -> str:
 @tells("model.called")
 def model_called(draft: Draft, line: Line) -> None:
     draft.doing = ()
-    tokens = line.count("tokens_in") + line.count("tokens_out")
     used = draft.usage
     draft.usage = replace(
         used,
-        tokens=used.tokens + tokens,
+        tokens=used.tokens + _tokens(line),
         cost_micro=used.cost_micro + line.count("cost_micro"),
+        unpriced=used.unpriced + line.flag("cost_unknown"),
         model_ms=used.model_ms + line.count("ms"),
     )
+    row = draft.rows.get(draft.tools.get(line.word("step"), 0))
+    if row is None or row.kind != "tool":
+        row = draft.add(line, "tool", _model_title(line))
+    if line.word("error"):
+        tries = (*row.tries, Try(len(row.tries) + 1, line.seq, False, model_failed(line)))
+        draft.change(row.first, last=line.seq, state="failed", quiet=False, tries=tries)
+        return
     failed = line.word("finish") in ("error", "length")
-    fields = {
-        "title": _model_title(line),
-        "lines": (_model_line(line, tokens),),
-        "state": "failed" if failed else "",
-        "icon": "fail" if failed else "",
-        "quiet": False,
-    }
-    known = draft.tools.get(line.word("step"))
-    if known is not None and draft.rows[known].kind == "tool":
-        draft.change(known, last=line.seq, **fields)
-    else:
-        draft.add(line, "tool", **fields)
+    fields = {"title": _model_title(line), "lines": tuple(_model_lines(line)), "quiet": False}
+    if row.tries:
+        fields["tries"] = (*row.tries, Try(len(row.tries) + 1, line.seq, not failed, (Code(line.word("model")), *_after(line))))
+    draft.change(row.first, last=line.seq, state="failed" if failed else "", icon="fail" if failed else "", **fields)
+
+
+def _tokens(line: Line) -> int:
+    return line.count("tokens_in") + line.count("tokens_out")
+
+
+# why a model gave no answer that could be used
+NO_ANSWER = TROUBLE | {
+    "refused": "it refused",
+    "limit": "a limit was reached",
+    "invalid": "its answer did not fit",
+    "not_found": "there is no such model",
+}
+
+
+def model_failed(line: Line) -> Rich:
+    """Why a call gave nothing, and what it cost all the same."""
+    key = line.count("key")
+    why = NO_ANSWER.get(line.word("error"), line.word("error"))
+    if line.word("finish") == "length":
+        why = "its answer was cut off at its limit"
+    elif line.word("error") == "refused" and key:
+        why = f"the {ordinal(key)} key was refused"
+    spent = f", {_tokens(line):,} tokens" if _tokens(line) else ""
+    return (Code(line.word("model")), f": {why}{spent}", *_after(line))
+
+
+def _after(line: Line) -> Rich:
+    return (" after ", Took(line.count("ms"))) if line.count("ms") >= 50 else ()
+
+
+def ordinal(number: int) -> str:
+    words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+    return words[number - 1] if 0 < number <= len(words) else f"{number}th"
 
 
 def _model_title(line: Line) -> Rich:
@@ -237,24 +273,48 @@ def _model_title(line: Line) -> Rich:
     if line.word("finish") == "error":
         return (f"The model failed to answer: {asked}",)
     scripted: Rich = (" ", Tag("Scripted, no model")) if line.flag("scripted") else ()
-    return (f"{'A script' if line.flag('scripted') else 'The model'} wrote: {asked}", *scripted)
+    played: Rich = (" ", Tag("Played, no model")) if line.word("endpoint") == "played" else ()
+    return (f"{'A script' if line.flag('scripted') else 'The model'} wrote: {asked}", *scripted, *played)
 
 
-def _model_line(line: Line, tokens: int) -> Rich:
+def _model_lines(line: Line) -> Iterator[Rich]:
     cut = ", cut off at its limit" if line.word("finish") == "length" else ""
-    spent = f", {tokens:,} tokens" if tokens else ""
+    about = "about " if line.flag("estimated") else ""
+    spent = f", {about}{_tokens(line):,} tokens" if _tokens(line) else ""
+    cost = ", cost unknown" if line.flag("cost_unknown") else ""
     took: Rich = (", ", Took(line.count("ms"))) if line.count("ms") >= 50 else ()
-    version: Rich = ("prompt version ", Code(line.word("prompt_version")), f"{spent}{cut}", *took)
+    version: Rich = ("prompt version ", Code(line.word("prompt_version")), f"{spent}{cost}{cut}", *took)
     if line.flag("scripted"):  # the title says so
-        return ("By fixed rules, ", *version)
-    return (Code(line.word("model")), ", ", *version)
+        yield ("By fixed rules, ", *version)
+    else:
+        key = f" with its {ordinal(line.count('key'))} key" if line.count("key") > 1 else ""
+        yield (Code(line.word("version") or line.word("model")), f"{key}, ", *version)
+    if fitted := " and ".join(_fitted(line)):
+        yield (f"To fit, {fitted}.",)
+
+
+def _fitted(line: Line) -> Iterator[str]:
+    """What a model was not told, so that the rest fits."""
+    left_out, shortened = line.count("left_out"), line.count("shortened")
+    if left_out:
+        yield f"{count(left_out, 'earlier result')} {'was' if left_out == 1 else 'were'} left out"
+    if shortened:
+        yield f"{count(shortened, 'text')} {'was' if shortened == 1 else 'were'} cut"
 
 
 @tells("model.switched")
 def model_switched(draft: Draft, line: Line) -> None:
-    why = TROUBLE.get(line.word("reason"), line.word("reason"))
-    title = ("Went on with ", Code(line.word("to")), " instead of ", Code(line.word("was")), f": {why}")
-    draft.add(line, "tool", title, icon="warn", state="waiting")
+    draft.add(line, "tool", switched_model(line), icon="warn", state="waiting")
+
+
+def switched_model(line: Line) -> Rich:
+    """Went on with small instead of large: a limit was reached. Or with another key of the same model."""
+    if line.count("key"):
+        was = ordinal(line.count("was_key"))
+        return (f"Went on with the {ordinal(line.count('key'))} key of ", Code(line.word("to")), f": the {was} was refused")
+    why = NO_ANSWER.get(line.word("reason"), line.word("reason"))
+    elsewhere = " at the fallback" if line.word("endpoint") == "fallback" else ""
+    return ("Went on with ", Code(line.word("to")), f"{elsewhere} instead of ", Code(line.word("was")), f": {why}")
 
 
 @tells("artifact.created")

@@ -1,6 +1,6 @@
 """The scripted model of the triage loop chooses by what the tools gave, and stops when something is refused."""
 
-from examples.support_triage.loop import next_turn
+from examples.support_triage.scripted import next_turn
 from tests.examples.test_drafting import STRANGER, written
 
 
