@@ -17,7 +17,7 @@ _OPENS = re.compile(r"[<(\[{“„‚‘«\"']{0,3}\Z")
 _CLOSES = re.compile(r"[>)\]}”’»\"'.,;:!?…]{0,3}")
 _NUMBER = re.compile(r"(?<![\w/#=\"-])[A-Z]{2,5}-\d{3,10}(?![\w\"-])")
 _KEYED = re.compile(r'(\s*)("(?:[^"\\]|\\.)*"(?=:))?(.*)', re.DOTALL)
-_HEADING = re.compile(r"#{1,6} .*")
+_HEADING = re.compile(r"(#{1,6} )(.*)")
 _STRONG = re.compile(r"\*\*[^*\n]{1,500}\*\*|`[^`\n]{1,500}`")
 INSET = 12  # steps of indentation that the style sheet tells apart
 LOOKED_AT = 4  # times the wanted length: enough of a rendition to quote from, also when it begins with marks
@@ -38,7 +38,7 @@ def coded(text: str | None) -> SafeString:
 @register.filter
 def marked(text: str | None) -> SafeString:
     """A rendition of Markdown with its headings, strong words and code set off. Its signs stay: nothing in it is left out."""
-    return mark_safe("\n".join(_marked(line) for line in (text or "").split("\n")))  # noqa: S308  each part was escaped
+    return mark_safe("\n".join(_marked_lines((text or "").split("\n"))))  # noqa: S308  each part was escaped
 
 
 @register.simple_tag
@@ -79,9 +79,20 @@ def _coded(line: str) -> tuple[int, SafeString]:
     return len(indent) // 2, format_html("{}{}", named, rendition(rest))
 
 
+def _marked_lines(lines: Iterable[str]) -> Iterator[SafeString]:
+    fenced = False
+    for line in lines:
+        fence = line.lstrip().startswith("```")
+        if fenced or fence or line.startswith("|"):  # code, and tables, whose columns stand below each other
+            yield format_html('<span class="mono">{}</span>', rendition(line))
+        else:
+            yield _marked(line)
+        fenced ^= fence
+
+
 def _marked(line: str) -> SafeString:
-    if _HEADING.fullmatch(line):
-        return format_html('<b class="h">{}</b>', rendition(line))
+    if heading := _HEADING.fullmatch(line):
+        return format_html('<b class="h"><span class="dim">{}</span>{}</b>', heading[1], rendition(heading[2]))
     found, at = "", 0
     for each in _STRONG.finditer(line):
         tag = "code" if each[0].startswith("`") else "b"

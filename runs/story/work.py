@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from artifacts.rendition import WORDS
+from artifacts.rendition import UNREADABLE, WORDS
 from runs import vocabulary
 from runs.story.course import count
 from runs.story.draft import Draft, tells
@@ -358,12 +358,14 @@ def hidden_words(text: Text | None) -> str:
     """What the rendition hides, counted: “1 IBAN and 2 card numbers hidden”."""
     if text is None or not text.hidden:
         return ""
+    if UNREADABLE in text.hidden:
+        return " no text to show"
     kinds = [f"{number} {WORDS.get(kind, kind)}{_plural(WORDS.get(kind, kind), number)}" for kind, number in text.hidden.items()]
     return f" {' and '.join([', '.join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)} hidden"
 
 
 def _plural(word: str, number: int) -> str:
-    return "" if number == 1 or word == "content" else "es" if word.endswith("s") else "s"
+    return "" if number == 1 else "es" if word.endswith("s") else "s"
 
 
 @tells("milestone.reached")

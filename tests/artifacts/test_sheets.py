@@ -46,10 +46,12 @@ def test_json_is_drawn_line_by_line_and_says_the_same() -> None:
 
 
 def test_markdown_keeps_its_signs() -> None:
-    drawn = marked("# Ti<tle>\n\n- **b** and `x*` ⟦card⟧\n**open")
-    assert '<b class="h"># Ti&lt;tle&gt;</b>' in drawn and "<b>**b**</b>" in drawn and "<code>`x*`</code>" in drawn
+    text = "# Ti<tle>\n\n- **b** and `x*` ⟦card⟧\n**open\n```\n# not **a** title\n```\n| a |"
+    drawn = marked(text)
+    assert '<b class="h"><span class="dim"># </span>Ti&lt;tle&gt;</b>' in drawn and "<b>**b**</b>" in drawn and "<code>`x*`</code>" in drawn
     said = unescape(re.sub(r"<[^>]+>", "", drawn))
-    assert said == "# Ti<tle>\n\n- **b** and `x*` card number hidden\n**open"
+    assert said == text.replace("⟦card⟧", "card number hidden")
+    assert '<span class="mono"># not **a** title</span>' in drawn
 
 
 def test_a_media_type_has_the_name_that_people_use() -> None:
