@@ -26,6 +26,7 @@ from approvals.stopping_api import router as stopping
 from runs.api import router as runs
 from runs.branches_api import router as branches
 from runs.steps_api import router as steps
+from runs.webhook_api import router as webhooks
 
 JSON_MAX = 1024 * 1024  # bytes of a JSON body; larger content goes to its own address, as it is
 ROOT = "/api/"
@@ -218,6 +219,7 @@ api = NinjaAPI(
 api.add_router("", runs)
 api.add_router("", branches)
 api.add_router("", steps)
+api.add_router("", webhooks)
 api.add_router("", approvals)
 api.add_router("", outside)
 api.add_router("", policies)

@@ -22,7 +22,7 @@ from runs import recovery
 from runs.engine import gates
 from runs.engine.tools import TOOLS
 from runs.lifecycle import State
-from runs.models import Event, Run
+from runs.models import Event, ReceivedWebhook, Run
 from runs.recovery import Choice, Parking
 from runs.story import titles
 from runs.story.course import PARKED
@@ -131,14 +131,17 @@ class Board:
     stalled: int  # how many did
     outcomes: tuple[Run, ...]  # they wait for somebody to say what happened
     unclear: int  # how many do
+    letters: tuple[ReceivedWebhook, ...]  # webhooks that led nowhere
+    dead: int  # how many
     recovered: tuple[Recovered, ...]
 
 
 def waiting_count(actor: Actor) -> int:
-    """How many runs this person may help on: those that are stuck or silent, and those of which somebody must say what happened."""
+    """How many things this person may help on: runs that are stuck or silent, or whose outcome somebody must say, and webhooks."""
     if not actor.workspaces("runs.recover"):
         return 0
-    return rules.visible(actor, Run, "runs.recover").filter(Q(state__in=(State.PARKED, State.STALLED)) | UNCLEAR).count()
+    runs = rules.visible(actor, Run, "runs.recover").filter(Q(state__in=(State.PARKED, State.STALLED)) | UNCLEAR).count()
+    return runs + rules.visible(actor, ReceivedWebhook, "runs.recover").filter(state="dead").count()
 
 
 def board(actor: Actor) -> Board:
@@ -146,6 +149,7 @@ def board(actor: Actor) -> Board:
     mine = rules.visible(actor, Run, "runs.recover").select_related("agent", "owner", "title", "handed_to")
     parked = mine.filter(state=State.PARKED).order_by("state_since")
     unclear = mine.filter(UNCLEAR).order_by("state_since")
+    letters = rules.visible(actor, ReceivedWebhook, "runs.recover").filter(state="dead").select_related("source").order_by("received_at")
     silent = mine.filter(state=State.STALLED).order_by("state_since")
     runs = list(parked[:PAGE])
     return Board(
@@ -155,6 +159,8 @@ def board(actor: Actor) -> Board:
         stalled=silent.count(),
         outcomes=tuple(unclear[:PAGE]),
         unclear=unclear.count(),
+        letters=tuple(letters[:PAGE]),
+        dead=letters.count(),
         recovered=tuple(_recovered(actor)),
     )
 

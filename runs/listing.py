@@ -55,7 +55,7 @@ VIEWS = {
     "mine": "Owned by you",
     "budget": "Over half the budget",
 }
-PEOPLE = ("decision", "answer", "budget", "outcome")
+PEOPLE = ("decision", "answer", "budget", "outcome", "signal")
 WAITS = {
     "answer": "An answer",
     "budget": "A bigger budget",
@@ -64,6 +64,7 @@ WAITS = {
     "outcome": "Somebody to say what happened",
     "retry": "The next try",
     "unfreezing": "The end of a freeze",
+    "signal": "Somebody to add context",
     "child": "A run that it started",
 }
 

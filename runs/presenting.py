@@ -277,6 +277,7 @@ WAITING_WORDS = {
     "outcome": "Waiting for the outcome",
     "retry": "Waiting to try again",
     "unfreezing": "Frozen",
+    "signal": "Waiting for context",
     "child": "Waiting for its child run",
 }
 METERS = (("tokens", "Tokens"), ("cost_micro", "Cost"), ("working_ms", "Working time"))

@@ -26,7 +26,7 @@ SAID = {
 def board(request: HttpRequest) -> HttpResponse:
     rules.require(request.actor, "runs.recover")
     board = cases.board(request.actor)
-    context = {"board": board, "recovery_count": board.total + board.stalled + board.unclear, "room": "recovery"}
+    context = {"board": board, "recovery_count": board.total + board.stalled + board.unclear + board.dead, "room": "recovery"}
     return render(request, "runs/recovery.html", context)
 
 

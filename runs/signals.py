@@ -153,6 +153,11 @@ def take(held: Held, kind: str) -> list[str]:
     return [ERASED if note is None else note.decode() for note in opened]  # that somebody asked for something stands all the same
 
 
+def unread(held: Held, kind: str) -> bool:
+    """Whether there are notes of this kind that the run has not read."""
+    return Signal.objects.filter(run_id=held.row.pk, kind=kind, status="accepted").exists()
+
+
 def _receive(held: Held, kind: str, key: str, by: Actor, note: str) -> Signal:
     kept: Payload | None = vault.keep(held.row.workspace_id, note, label="internal") if note else None
     signal = Signal.objects.create(run_id=held.row.pk, kind=kind, key=key, actor_kind=by.kind, actor_id=by.id, note=kept)
@@ -194,6 +199,8 @@ def _add_context(held: Held, signal: Signal, by: Actor) -> None:
     """Something the agent should know. It stays accepted until the workflow asks for it."""
     if why := _can_not_read(held, "context"):
         _refuse(held, signal, why)
+    elif held.row.state == State.WAITING and held.row.waiting.get("on") == "signal":
+        held.move(State.QUEUED, RunQueued(reason="signal"))
 
 
 def _revise(held: Held, signal: Signal, by: Actor) -> None:

@@ -122,16 +122,18 @@ class RunResumed(Data, type="run.resumed", by=(ENGINE,), says="A worker went on 
 
 
 class RunQueued(Data, type="run.queued", by=(ENGINE,), says="Ready to go on: {reason}"):
-    reason: Literal["decision", "answer", "timer", "signal", "budget", "outcome", "recovered", "yielded", "unfrozen", "child"]
+    reason: Literal["decision", "answer", "timer", "signal", "budget", "outcome", "recovered", "yielded", "unfrozen", "child", "webhook"]
 
 
 class RunWaiting(Data, type="run.waiting", by=(ENGINE,), says="Waiting for {on}"):
-    on: Literal["decision", "answer", "budget", "timer", "webhook", "outcome", "retry", "unfreezing", "child"]
+    on: Literal["decision", "answer", "budget", "timer", "webhook", "outcome", "retry", "unfreezing", "child", "signal"]
     action: UUID | None = None
     run: UUID | None = None  # child: the run it waits for
     question: UUID | None = None  # answer: to what
     revisable: Literal[True] | None = None  # decision: whoever asks for another plan has it withdrawn
     tool: Name | None = None  # unfreezing: what it would use
+    source: Name | None = None  # webhook: whose
+    step: Step | None = None  # webhook, signal: the step that waits
     until: datetime | None = None
     needs: Count = 0
 

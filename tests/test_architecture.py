@@ -30,6 +30,7 @@ WRITERS = {
     "approvals/policy.py": {"Policy", "PolicySet", "policies"},
     "runs/engine/journal.py": {"JournalEntry", "journal"},
     "runs/steps.py": {"AgentStep", "agent_steps"},
+    "runs/webhooks.py": {"ReceivedWebhook", "WebhookSource", "WebhookWait", "webhooks", "webhook_waits"},
     "artifacts/vault.py": {"Payload", "WorkspaceKey"},
 }
 # who else makes a row, for the writer to save; a redaction's Policy is another thing
@@ -70,6 +71,7 @@ CAPABILITIES_READERS = {"access/rules.py"}
 FUNCTION_MAX, FILE_MAX = 60, 450  # lines
 LONGER = {  # file → lines at most, and why it is one file
     "artifacts/detectors.py": (480, "one detector after another, which share what they are made of"),
+    "runs/listing.py": (460, "the list's rows, and each of its filters and words"),
     "runs/vocabulary.py": (560, "one class a type: the design's table"),
 }
 

@@ -25,11 +25,12 @@ from approvals import groups, standing_grants
 from approvals.models import ProposedAction, StandingGrant
 from approvals.notifications import chasing, delegation, sending
 from approvals.notifications.models import Delegation, EscalationStep
+from artifacts import vault
 from artifacts.models import Artifact
 from config import asgi, clock
 from config.api import api
-from runs import starting
-from runs.models import Run
+from runs import starting, webhooks
+from runs.models import ReceivedWebhook, Run
 from tests.approvals.lettering import propose_letter
 from tests.approvals.mailing import propose_mail
 from tests.approvals.test_freezing import frozen
@@ -70,6 +71,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "runs/<uuid:run_id>/forks", "in in none no no ok no no ok none none in", {"data": {"place": "", "key": ""}}),
     ("GET", "recovery", "in in ok no no ok no no no no no in", {}),
     ("POST", "runs/<uuid:run_id>/recovery", "in in none no no ok no no no none none in", {"data": {"choice": "retry", "at": "1"}}),
+    ("POST", "recovery/webhooks/<uuid:webhook_id>", "in in none none none ok none none none none none in", {"data": {"choice": "x"}}),
     ("POST", "recovery/requeue", "in in ok no no ok no no no no no in", {"data": {"case": "x"}}),
     ("GET", "artifacts/<uuid:artifact_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "artifacts/<uuid:artifact_id>/content", THOSE_WHO_SEE_APPROVALS, {}),
@@ -152,6 +154,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
         "in in none no no no no no ok none none in",
         {"json": {"token": 9, "key": "a", "outcome": "failed"}},
     ),
+    ("POST", "api/v1/webhooks/<source_id>", "in " * 12, {"json": {}}),  # the signature lets in, and nothing else
     ("POST", "api/v1/runs/<run_id>/ending", "in in none no no no no no ok none none in", {"json": {"outcome": "failed"}}),
     ("GET", "api/v1/actions/<action_id>", "in in none ok ok ok ok ok ok none none in", {}),
     (
@@ -260,7 +263,14 @@ def things(cast) -> dict[str, Any]:
         "delegation": away(cast),
         "message": sending.send_test(person(cast.riley.pk), cast.workspace.pk, "mail"),
         "step": step(cast),
+        "webhook": dead_letter(cast),
     }
+
+
+def dead_letter(cast) -> ReceivedWebhook:
+    source, _ = webhooks.make_source(cast.agent, "desk", by=SYSTEM)
+    body = vault.keep(cast.workspace.pk, b"{}", label="personal", media_type="application/json")
+    return ReceivedWebhook.objects.create(source=source, delivery="a", digest="0" * 64, body=body, state="dead")
 
 
 def standing_grant(cast) -> StandingGrant:
@@ -284,9 +294,10 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     action: ProposedAction = things["letter" if address.endswith(("/html", "/look", "<int:page>")) else "action"]
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0, "<int:page>": 1}
-    values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step")}
+    values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook")}
     values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
+    values |= {"<source_id>": NOBODY}
     values |= {"<uuid:group_id>": things["group"].pk, "<group_id>": things["group"].pk}
     values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
     for blank, value in values.items():

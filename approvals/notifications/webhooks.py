@@ -4,11 +4,7 @@ The secret is made here, shown once, and lies in the vault. A new one signs besi
 once, checked, and that very address is connected to: no private network, no redirect, bounded in time and size.
 """
 
-import base64
-import hashlib
-import hmac
 import ipaddress
-import secrets
 import socket
 import ssl
 import threading
@@ -36,11 +32,11 @@ from artifacts import vault
 from artifacts.models import Payload
 from config import clock
 from runs import log
+from runs.standard_webhooks import new_secret, signature
 
 OVERLAP = timedelta(hours=24)
 SECOND_PRESS = timedelta(minutes=10)
 SECONDS, ANSWER_MAX = 10.0, 64 * 1024  # for all of it; bytes that are read of an answer
-PREFIX = "whsec_"
 # each holds an IPv4 address inside, which may be any
 TUNNELS = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
 
@@ -61,7 +57,7 @@ def set_up(workspace_id: UUID, *, by: Actor, url: str) -> str:
         audit.record(by, "webhook_set", workspace_id=workspace_id)
         if Webhook.objects.filter(user_id=by.user_id).update(url=url):
             return ""
-        secret = _new_secret()
+        secret = new_secret()
         kept = vault.keep(workspace_id, secret, label="secret")
         Webhook.objects.create(user_id=by.user_id, workspace_id=workspace_id, url=url, secret=kept)
     return secret
@@ -73,7 +69,7 @@ def rotate(*, by: Actor) -> str:
         hook = Webhook.objects.select_for_update(no_key=True).filter(user_id=by.user_id).first()
         if hook is None:
             return ""
-        secret = _new_secret()
+        secret = new_secret()
         kept = vault.keep(hook.workspace_id, secret, label="secret")
         now = clock.now()
         values = {"secret": kept, "made_at": now}
@@ -107,12 +103,6 @@ def send(message: Message, items: Sequence[Item]) -> Outcome:
         return Failed("timed out", retryable=True)
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError):  # the last of a name that can't be looked up
         return Failed("not reached", retryable=True)
-
-
-def signature(secret: str, message_id: str, stamp: int, body: bytes) -> str:
-    """`v1,` and the base64 of HMAC-SHA-256 over id.timestamp.body."""
-    key = base64.b64decode(secret.removeprefix(PREFIX))
-    return "v1," + base64.b64encode(hmac.new(key, f"{message_id}.{stamp}.".encode() + body, hashlib.sha256).digest()).decode()
 
 
 def _body(message: Message, items: Sequence[Item]) -> bytes:
@@ -230,7 +220,3 @@ def is_public(text: str) -> bool:
     # what IPv6 calls global is more than what is given out: old site-local addresses, and IPv4 ones at the end of zeros
     other = address.version == 6 and (address not in GIVEN_OUT or any(address in net for net in TUNNELS))
     return address.is_global and not address.is_multicast and not other
-
-
-def _new_secret() -> str:
-    return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()

@@ -16,7 +16,7 @@ from artifacts import vault
 from artifacts.models import Artifact
 from config import clock
 from runs import log, signals
-from runs.engine import agent, asking, calls, children, effects, gates, proposals, reads
+from runs.engine import agent, asking, awaiting, calls, children, effects, gates, proposals, reads
 from runs.engine.answering import Answers
 from runs.engine.gates import Answer, Approved, Attached
 from runs.engine.journal import Journal, result_of
@@ -166,6 +166,15 @@ class Channel:
     def ask(self, question: str) -> str:
         """Ask whoever may steer this run, and wait for the answer, in their own words."""
         return asking.ask(self._walk, question)
+
+    def wait_for(
+        self, name: str, *, match: Mapping[str, Any] | None = None, timeout: timedelta | None = None
+    ) -> awaiting.Arrived | awaiting.TimedOut:
+        """Wait for a webhook of the source `name` with these values in its body: {"type": …, "data.ticket": …}. Arrived, or TimedOut.
+
+        For the name "signal" it waits for what a person adds by the signal `context`; `body.notes` has that.
+        """
+        return awaiting.wait_for(self._walk, name, match or {}, timeout)
 
     def sleep(self, seconds: float) -> None:
         """Wait for a time. The run spends nothing meanwhile, and the time goes on while no worker is there."""

@@ -11,7 +11,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from artifacts import vault
 from config import clock
 from runs import live, log, updates
-from runs.engine import asking, compensation, effects, gates, lease, points, workflow
+from runs.engine import asking, awaiting, compensation, effects, gates, lease, points, workflow
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Interrupted, Parked, Waits
 from runs.engine.walk import Walk
@@ -24,7 +24,8 @@ from runs.vocabulary import BlockRaised, RunParked, RunQueued, RunSucceeded, Run
 
 PASSING = (OperationalError, InterfaceError)  # the database is away, or locked for too long; it says nothing about the workflow
 LOOK_AGAIN_ANYWAY = timedelta(hours=1)  # for a cancelled run that waits for a person to say what happened; each look is in its log
-Reason = Literal["unfrozen", "child", "answer", "budget", "outcome", "decision"]  # what came while a worker was on its way to wait
+# what came while a worker was on its way to wait
+Reason = Literal["unfrozen", "child", "answer", "budget", "outcome", "decision", "webhook", "signal"]
 logger = logging.getLogger(__name__)
 
 
@@ -147,6 +148,8 @@ def _came_meanwhile(run: Held, waiting: RunWaiting) -> Reason | None:
             return "budget"
         case "outcome" if waiting.until is None and waiting.action not in gates.current().in_flight(run.row.pk):
             return "outcome"
+        case "webhook" | "signal" if awaiting.came_meanwhile(run, waiting):
+            return "webhook" if waiting.on == "webhook" else "signal"
         case "decision" | "timer" if waiting.action is not None:
             return _decided_meanwhile(waiting.on, gates.current().answer(waiting.action))
         case _:

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from access.errors import Refusal
 from config import clock
-from runs import live, log, signals, steps
+from runs import live, log, signals, steps, webhooks
 from runs.lifecycle import State
 from runs.models import Lease, Run
 from runs.vocabulary import RunQueued
@@ -36,6 +36,7 @@ def sweep() -> int:
         except (DatabaseError, Refusal) as error:
             logger.warning("children not cancelled", extra={"run": str(run.pk), "error": type(error).__name__})
     steps.stall_due()
+    webhooks.apply_due()
     return len(called)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runs.engine.answering import Answers
+from runs.engine.awaiting import Arrived, TimedOut
 from runs.engine.channel import Channel
 from runs.engine.gates import Answer, Revised
 from runs.engine.proposals import APPROVAL
@@ -27,12 +28,14 @@ __all__ = [
     "APPROVAL",
     "Answer",
     "Answers",
+    "Arrived",
     "Channel",
     "Intake",
     "Kept",
     "Patience",
     "Record",
     "Revised",
+    "TimedOut",
     "Workflow",
     "load",
     "named",
@@ -59,6 +62,7 @@ class Workflow:
     plan: tuple[str, ...]  # what it will do, for who starts it; the run records its own
     may_not: str
     intake: Callable[[bytes, str], Intake] | None  # takes a message and an idempotency key; asks the outside
+    webhook: Callable[[Mapping[str, Any]], Intake | None] | None = None  # what a webhook becomes; None: it is not for this workflow
     reads: frozenset[str] = frozenset()  # of the signals `context` and `revise`, those that its function asks for
 
 
@@ -74,12 +78,16 @@ def workflow(
     plan: Sequence[str] = (),
     may_not: str = "",
     intake: Callable[[bytes, str], Intake] | None = None,
+    webhook: Callable[[Mapping[str, Any]], Intake | None] | None = None,
     reads: Collection[str] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a function as a workflow. `reads`: "context" if it calls `run.context()`, "revise" if it plans anew when it is `Revised`."""
+    """Declare a function as a workflow. `webhook`: what a source's webhook becomes that starts runs of it; None leaves it for others.
+
+    `reads`: "context" if it calls `run.context()`, "revise" if it plans anew when it is `Revised`.
+    """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        made = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, frozenset(reads))
+        made = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, webhook, frozenset(reads))
         VERSIONS[name, version] = made
         if name not in WORKFLOWS or WORKFLOWS[name].version <= version:
             WORKFLOWS[name] = made

@@ -33,6 +33,7 @@ QUEUED = {
     "outcome": "The outcome is known, so the run goes on",
     "recovered": "It is tried again, from the last completed step",
     "yielded": "The run goes on in a moment",
+    "webhook": "A webhook came, so the run goes on",
     "child": "The run it waited for has ended, so it goes on",
 }
 
@@ -110,7 +111,7 @@ def waiting(draft: Draft, line: Line) -> None:
     lines: tuple[Rich, ...] = (("Until ", Moment(until), "."),) if until else ()
     needs = line.count("needs")
     draft.add(line, "block", (_waits(on, needs, until),), icon="wait", state="waiting", lines=lines, action=action, quiet=blocked)
-    draft.waiting = Waiting(on, line.at, line.seq, action, until, needs)
+    draft.waiting = Waiting(on, line.at, line.seq, action, until, needs, line.word("source"))
 
 
 def _waits(on: str, needs: int, until: datetime | None) -> str:

@@ -12,7 +12,7 @@ from runs.story.wire import Line
 Tell = Callable[["Draft", Line], None]
 TELLERS: dict[str, Tell] = {}
 NOT_ALLOWED = ("rejected", "expired", "withdrawn", "recalled")  # a step that ends with this is not in the green of something done
-PEOPLE = ("decision", "answer", "budget", "outcome")  # what a run waits for that only a person can give
+PEOPLE = ("decision", "answer", "budget", "outcome", "signal")  # what a run waits for that only a person can give
 WAITS = {
     "decision": "a decision",
     "answer": "an answer",
@@ -22,6 +22,7 @@ WAITS = {
     "outcome": "a person to say what happened",
     "retry": "the next try",
     "unfreezing": "the end of a freeze",
+    "signal": "somebody to add context",
 }
 
 
@@ -61,6 +62,7 @@ class Waiting:
     action: str = ""
     until: datetime | None = None
     needs: int = 0
+    source: str = ""  # of a webhook: whose
 
     @property
     def on_people(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from runs.story.draft import WAITS, Draft, Waiting
 from runs.story.outline import title_of
-from runs.story.shapes import Action, Moment, Now, Part, Rich, Text, Tool
+from runs.story.shapes import Action, Code, Moment, Now, Part, Rich, Text, Tool
 
 NAMED = 4  # effects that the sentence of the end names
 IDLE = "The agent is idle and spends nothing."
@@ -81,6 +81,8 @@ def _waits_for(draft: Draft, was: Waiting) -> tuple[Rich, tuple[Rich, ...]]:
         return ("Waiting to try again.",), (("The last try failed. It goes on by itself.",), *until)
     if was.on == "unfreezing":
         return ("Frozen. It waits, and nothing of it is granted or done.",), (("It goes on by itself once it is unfrozen.",), *until)
+    if was.on == "webhook" and was.source:
+        return ("Waiting for a webhook from ", Code(was.source), "."), ((IDLE,), *until)
     if was.on == "timer" and was.action:
         return ("Approved, and can still be recalled.",), (("It goes on by itself, if nobody recalls it.",), *until)
     return (f"Waiting for {WAITS.get(was.on, was.on or 'something')}.",), ((IDLE,), *until)

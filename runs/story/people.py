@@ -136,4 +136,4 @@ def dead_letter_resolved(draft: Draft, line: Line) -> None:
 
 @tells("webhook.received")
 def webhook(draft: Draft, line: Line) -> None:
-    draft.add(line, "state", ("A webhook came from ", Code(line.word("source"))), quiet=True)
+    draft.add(line, "state", ("A webhook came from ", Code(line.word("source"))))

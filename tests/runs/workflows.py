@@ -1,12 +1,14 @@
 """Small workflows and tools whose outside world is a list, for tests of the engine in one process."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from runs.engine.models import script
 from runs.engine.retry import Retry
 from runs.engine.tools import Absent, AnswerLost, Arguments, Call, Declined, Found, Unavailable, Unsure, tool
-from runs.engine.workflow import Channel, Revised, workflow
+from runs.engine.workflow import Arrived, Channel, Intake, Revised, workflow
 
 
 @dataclass
@@ -190,6 +192,28 @@ def later(run: Channel) -> None:
     run.plan("Wait")
     run.sleep(3600)
     run.report("Later")
+
+
+def on_webhook(body: Mapping[str, Any]) -> Intake | None:
+    if body.get("type") == "fail":
+        raise RuntimeError("a mistake in the workflow's own code")
+    return Intake({"thing": body["thing"]}, f"Hooked by {body['thing']}", {}) if body.get("type") == "begin" else None
+
+
+@workflow("test-hooked", version=1, webhook=on_webhook)
+def hooked(run: Channel, thing: str) -> None:
+    run.plan("Wait")
+    came = run.wait_for("desk", match={"type": "changed", "data.thing": thing}, timeout=timedelta(hours=1))
+    if isinstance(came, Arrived):
+        run.report(f"It is {came.body.data.now}", cites=[came])
+    else:
+        run.report("Nothing came")
+
+
+@workflow("test-told", version=1, reads=("context",))
+def is_told(run: Channel) -> None:
+    run.plan("Wait")
+    run.report(" ".join(run.wait_for("signal").body.notes))
 
 
 @workflow("test-raises", version=1)

@@ -1,0 +1,120 @@
+"""Waiting for something from outside the run: a webhook, or a person's signal. Nothing stays in memory, and a replay gets the same.
+
+What came before the wait began is not missed: a webhook that nobody wanted is kept, and a note of a person's waits to be read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from config import clock
+from runs import log, signals
+from runs.engine.outcomes import Parked, Waits
+from runs.engine.values import Record, read_back, wrap
+from runs.engine.walk import Walk
+from runs.models import JournalEntry, ReceivedWebhook, WebhookSource, WebhookWait
+from runs.vocabulary import RunWaiting
+
+SIGNAL = "signal"
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """It came. `seq`: the event to cite; `body`: what it said."""
+
+    seq: int
+    source: str
+    delivery: str
+    body: Record
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    """It did not come in time."""
+
+    seq: int
+    source: str
+
+
+def wait_for(walk: Walk, name: str, match: Mapping[str, Any], timeout: timedelta | None) -> Arrived | TimedOut:
+    """A webhook of the source of this name with these values in its body, or for "signal" what a person adds."""
+    step = walk.journal.next_step(f"wait.{name}")
+    entry = walk.journal.find(step)
+    if entry is not None and entry.state == "done":
+        return _given(name, read_back(entry))
+    if entry is None:
+        entry = _begin(walk, step, name, match, timeout)
+    until = entry.started_at + timeout if timeout is not None else None
+    came = _signalled(walk, entry) if name == SIGNAL else _fed(walk, entry)
+    if came is None and until is not None and until <= clock.now():
+        came = _give_up(walk, entry)
+    if came is not None:
+        return _given(name, came)
+    on: Any = SIGNAL if name == SIGNAL else "webhook"
+    waiting = RunWaiting(on=on, source=None if name == SIGNAL else name, step=step, until=until)
+    raise Waits(waiting, wake_in=(until - clock.now()).total_seconds() if until else None)
+
+
+def came_meanwhile(run: log.Held, waiting: RunWaiting) -> bool:
+    """Whether it came while the worker was still on its way to wait. In the caller's transaction."""
+    from runs import webhooks  # which knows the workflows, whose channel this is a part of
+
+    if waiting.on == SIGNAL:
+        return signals.unread(run, "context")
+    return waiting.step is not None and webhooks.fed(run, waiting.step)
+
+
+def _begin(walk: Walk, step: str, name: str, match: Mapping[str, Any], timeout: timedelta | None) -> JournalEntry:
+    from runs import webhooks
+
+    with walk.hold() as run:
+        if name != SIGNAL:
+            source = WebhookSource.objects.filter(workspace_id=run.row.workspace_id, name=name, closed_at=None).first()
+            if source is None:
+                raise Parked("error", step=step, detail=f"It waits for a webhook of {name[:60]}, and there is no such source.")
+            webhooks.open_wait(run, source, step, match)
+        given = [name, dict(match), timeout.total_seconds() if timeout is not None else None]
+        return walk.journal.begin(step, kind="wait", given=given)
+
+
+def _fed(walk: Walk, entry: JournalEntry) -> Record | None:
+    from runs import webhooks
+
+    with walk.hold() as run:
+        if not webhooks.fed(run, entry.step):
+            return None
+        wait = WebhookWait.objects.get(run_id=walk.id, step=entry.step)
+        webhook = ReceivedWebhook.objects.select_related("body__key").get(pk=wait.webhook_id)
+        result = {"seq": wait.seq, "delivery": webhook.delivery, "body": webhooks.body_of(webhook)}
+        walk.journal.end(run, entry, result, label="personal", seq=wait.seq)
+    return wrap(result)
+
+
+def _signalled(walk: Walk, entry: JournalEntry) -> Record | None:
+    with walk.hold() as run:
+        notes = signals.take(run, "context")
+        if not notes:
+            return None
+        result = {"seq": run.row.seq, "delivery": "", "body": {"kind": "context", "notes": notes}}
+        walk.journal.end(run, entry, result, label="personal", seq=run.row.seq)
+    return wrap(result)
+
+
+def _give_up(walk: Walk, entry: JournalEntry) -> Record | None:
+    """Its time is over. None if it came in the last moment: it is looked at again."""
+    from runs import webhooks
+
+    with walk.hold() as run:
+        wait = WebhookWait.objects.filter(run_id=walk.id, step=entry.step).first()
+        if wait is not None and not webhooks.close(wait):
+            return None
+        result = {"seq": run.row.seq, "timed_out": True}
+        walk.journal.end(run, entry, result, label="internal", seq=run.row.seq)
+    return wrap(result)
+
+
+def _given(name: str, result: Record) -> Arrived | TimedOut:
+    if result.get("timed_out"):
+        return TimedOut(result["seq"], name)
+    return Arrived(result["seq"], name, result["delivery"], wrap(result["body"]))

@@ -1,0 +1,360 @@
+"""Webhooks that come in: verified, stored before they are acknowledged, and applied once.
+
+    receive (one transaction, then 2xx) → apply: feed the run that waits for it, or start one → applied
+                                        → nobody wants it: a run that begins to wait takes it; after a while it is a dead letter
+
+The sender's id makes the same webhook one; so does its content, for a day. What goes wrong after it was stored is ours to mend: the sweep
+applies what a lost process left, and a person chooses for what can't be applied.
+"""
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, Literal
+from uuid import UUID
+
+import orjson
+from django.db import DatabaseError, transaction
+from django.db.models import Q
+
+from access import audit
+from access.errors import BadInput, Refusal
+from access.ids import as_uuid
+from access.models import Agent
+from access.rules import Actor
+from artifacts import vault
+from artifacts.models import Payload
+from config import clock
+from runs import log, standard_webhooks, starting
+from runs.engine import workflow as workflows
+from runs.engine.workflow import Intake
+from runs.lifecycle import State
+from runs.log import Held
+from runs.standard_webhooks import NotVerified
+from runs.vocabulary import RunQueued, WebhookReceived
+from runs.webhook_models import ReceivedWebhook, WebhookSource, WebhookWait
+
+MAX_BODY = 256 * 1024  # bytes
+TWIN = timedelta(hours=24)  # so long the same content again is the same webhook, whatever id it has
+OVERLAP = timedelta(hours=24)  # so long the old secret holds beside a new one
+SECOND_PRESS = timedelta(minutes=10)
+LEFT = timedelta(seconds=2)  # stored, and nobody applied it: its process was lost
+UNMATCHED = timedelta(minutes=15)  # so long it is kept for a run that begins to wait, before people are told
+BATCH, MOST_STORED = 100, 1000
+OPEN = ("received", "dead")
+CLOSING = (State.CANCELLING, State.COMPENSATING)
+Choice = Literal["apply", "discard"]
+logger = logging.getLogger(__name__)
+
+
+class WebhookTooLarge(BadInput):
+    """This webhook is too large."""
+
+    status: ClassVar[int] = 413
+    what_next: ClassVar[str] = "Nothing was kept. Send ids, and let the run read the rest."
+
+
+class WebhookReused(Refusal):
+    """This webhook-id was used for another webhook."""
+
+    what_next: ClassVar[str] = "Nothing was kept. Each webhook has an id of its own, which only stays the same when it is sent again."
+
+
+class SourceExists(Refusal):
+    """There is a webhook source of this name."""
+
+
+class LetterSettled(Refusal):
+    """Somebody has chosen already, or it was applied."""
+
+    what_next: ClassVar[str] = "Nothing was changed."
+
+
+@dataclass(frozen=True)
+class Received:
+    """A webhook that is stored. `again`: it was stored before, by its id or its content."""
+
+    webhook: ReceivedWebhook
+    again: bool
+
+
+# sources ----------------------------------------------------------------------------------------------------------------------------
+
+
+def make_source(agent: Agent, name: str, *, workflow: str = "", by: Actor) -> tuple[WebhookSource, str]:
+    """Somebody who may send webhooks from now on, and the secret, which is shown this once. `workflow`: whose runs they start."""
+    if workflow and workflows.named(workflow).webhook is None:
+        raise BadInput(f"{workflow} is not started by webhooks.")
+    with transaction.atomic(durable=True):
+        if WebhookSource.objects.filter(workspace_id=agent.workspace_id, name=name).exists():
+            raise SourceExists(f"{name} is there. For a new secret: rotate it.")
+        secret = standard_webhooks.new_secret()
+        kept = vault.keep(agent.workspace_id, secret, label="secret")
+        made = WebhookSource.objects.create(workspace_id=agent.workspace_id, name=name, agent=agent, workflow=workflow, secret=kept)
+        audit.record(by, "webhook_source_made", workspace_id=agent.workspace_id, subject=("webhook_source", made.pk))
+    return made, secret
+
+
+def rotate(source: WebhookSource, *, by: Actor) -> str:
+    """A new secret, shown this once. The old one holds too for a day, so that no webhook is lost while the sender changes."""
+    with transaction.atomic(durable=True):
+        source = WebhookSource.objects.select_for_update(no_key=True).get(pk=source.pk)
+        secret, now = standard_webhooks.new_secret(), clock.now()
+        values: dict[str, Any] = {"secret": vault.keep(source.workspace_id, secret, label="secret"), "made_at": now}
+        # a second press takes the place of the first: what is in use out there is the one before both
+        if source.old_secret_id is None or source.made_at < now - SECOND_PRESS:
+            values |= {"old_secret_id": source.secret_id, "old_until": now + OVERLAP}
+        WebhookSource.objects.filter(pk=source.pk).update(**values)
+        audit.record(by, "webhook_source_rotated", workspace_id=source.workspace_id, subject=("webhook_source", source.pk))
+    return secret
+
+
+def close_source(source: WebhookSource, *, by: Actor) -> None:
+    """Take nothing from it any more."""
+    with transaction.atomic(durable=True):
+        if WebhookSource.objects.filter(pk=source.pk, closed_at=None).update(closed_at=clock.now()):
+            audit.record(by, "webhook_source_closed", workspace_id=source.workspace_id, subject=("webhook_source", source.pk))
+
+
+# coming in --------------------------------------------------------------------------------------------------------------------------
+
+
+def receive(source_id: str, given: Mapping[str, str], body: bytes) -> Received:
+    """Verify and store a webhook. Whatever is stored is applied, sooner or later, once. `given`: the request's headers.
+
+    NotVerified, WebhookTooLarge, or WebhookReused; nothing is kept then.
+    """
+    if len(body) > MAX_BODY:
+        raise WebhookTooLarge(f"{len(body)} bytes; at most {MAX_BODY} are read.", limit=MAX_BODY)
+    pk = as_uuid(source_id)
+    source = WebhookSource.objects.filter(pk=pk, closed_at=None).first() if pk else None
+    if source is None:
+        raise NotVerified
+    told = standard_webhooks.headers(given)
+    standard_webhooks.verify(told, body, _secrets(source), now=clock.now())
+    [sealed] = vault.sealed(source.workspace_id, [(body, "personal", "application/json")])
+    return _store(source, told.id, hashlib.sha256(body).hexdigest(), sealed)
+
+
+def _secrets(source: WebhookSource) -> list[str]:
+    overlaps = source.old_until is not None and source.old_until > clock.now()
+    ids = [source.secret_id, *([source.old_secret_id] if overlaps else [])]
+    return [vault.open_bytes(payload).decode() for payload in Payload.objects.select_related("key").filter(pk__in=ids)]
+
+
+def _store(source: WebhookSource, delivery: str, digest: str, body: Payload) -> Received:
+    """One of several that come at once is stored: the source's lock has them come one after another."""
+    with transaction.atomic(durable=True):
+        WebhookSource.objects.select_for_update(no_key=True).get(pk=source.pk)
+        first = ReceivedWebhook.objects.filter(source=source, delivery=delivery).first()
+        if first is not None:
+            if first.digest != digest:
+                raise WebhookReused
+            return Received(first, again=True)
+        lately = ReceivedWebhook.objects.filter(source=source, digest=digest, received_at__gt=clock.now() - TWIN).exclude(state="repeated")
+        twin = lately.order_by("received_at").first()
+        vault.store([body])
+        state, settled = ("repeated", clock.now()) if twin else ("received", None)
+        more = {"run_id": twin.run_id if twin else None, "settled_at": settled}
+        made = ReceivedWebhook.objects.create(source=source, delivery=delivery, digest=digest, body=body, state=state, **more)
+    return Received(made, again=twin is not None)
+
+
+# applying ---------------------------------------------------------------------------------------------------------------------------
+
+
+def apply(webhook_id: UUID) -> str:
+    """Give it to whom it is for; gives its state then. Twice at once does no harm. What fails for good is a dead letter."""
+    webhook = ReceivedWebhook.objects.select_related("source__agent__owner", "body__key").get(pk=webhook_id)
+    if webhook.state not in OPEN:
+        return webhook.state
+    ReceivedWebhook.objects.filter(pk=webhook.pk).update(tried_at=clock.now())
+    try:
+        body = _read(webhook)
+        if body is None:
+            return _dead(webhook, "invalid")
+        if _feed(webhook, body) or _start(webhook, body):
+            return "applied"
+    except DatabaseError:  # the sweep comes again
+        raise
+    except Exception as error:  # the source's own workflow may do anything
+        logger.exception("webhook not applied", extra={"webhook": str(webhook.pk), "error": type(error).__name__})
+        return _dead(webhook, "failed")
+    return ReceivedWebhook.objects.values_list("state", flat=True).get(pk=webhook.pk)
+
+
+def apply_soon(webhook_id: UUID) -> None:
+    """The same at once, by who has just stored it. If that fails the sweep does it."""
+    try:
+        apply(webhook_id)
+    except DatabaseError as error:
+        logger.warning("webhook not applied yet", extra={"webhook": str(webhook_id), "error": type(error).__name__})
+
+
+def apply_due() -> int:
+    """Apply what was stored and left, and make dead letters of what nobody came for. Two sweeps at once do no harm."""
+    now = clock.now()
+    left = ReceivedWebhook.objects.filter(
+        Q(tried_at=None, received_at__lte=now - LEFT) | Q(received_at__lte=now - UNMATCHED), state="received"
+    )
+    due = list(left.order_by("received_at").values_list("pk", "received_at")[:BATCH])
+    for pk, at in due:
+        apply_soon(pk)
+        if at <= now - UNMATCHED:
+            ReceivedWebhook.objects.filter(pk=pk, state="received").update(state="dead", why="unmatched")
+    return len(due)
+
+
+def _read(webhook: ReceivedWebhook) -> dict[str, Any] | None:
+    content = vault.opened(webhook.body)
+    try:
+        value = orjson.loads(content) if content is not None else None
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _dead(webhook: ReceivedWebhook, why: str) -> str:
+    ReceivedWebhook.objects.filter(pk=webhook.pk, state__in=OPEN).update(state="dead", why=why)
+    return ReceivedWebhook.objects.values_list("state", flat=True).get(pk=webhook.pk)
+
+
+def _feed(webhook: ReceivedWebhook, body: Mapping[str, Any]) -> bool:
+    """Give it to the run that has waited longest for one like it."""
+    waits = WebhookWait.objects.filter(source=webhook.source, closed_at=None, run__ended_at=None).exclude(run__state__in=CLOSING)
+    for wait in waits.order_by("opened_at", "pk"):
+        if not fits(wait.match, body):
+            continue
+        with log.holding(wait.run_id) as held:
+            if held.row.ended_at is not None or held.row.state in CLOSING or not take(held, wait, webhook):
+                continue
+            if held.row.state == State.WAITING and held.row.waiting.get("on") == "webhook":
+                held.move(State.QUEUED, RunQueued(reason="webhook"))
+        return True
+    return False
+
+
+def _start(webhook: ReceivedWebhook, body: Mapping[str, Any]) -> bool:
+    """Start a run with it, if its source starts any and the workflow wants this one."""
+    wanted = _intake(webhook.source, body)
+    if wanted is None:
+        return False
+    agent = webhook.source.agent
+    run = starting.start(
+        agent=agent,
+        owner=agent.owner,
+        by=log.ENGINE,
+        title=wanted.title,
+        workflow=webhook.source.workflow,
+        arguments=wanted.arguments,
+        scope=wanted.scope,
+        key=f"webhook:{webhook.pk}",  # whoever applies it as well gets the same run
+    )
+    with log.holding(run.pk) as held:
+        if _applied(webhook, run.pk) and held.row.ended_at is None:
+            _tell(held, webhook)
+    return True
+
+
+def _intake(source: WebhookSource, body: Mapping[str, Any]) -> Intake | None:
+    known = workflows.named(source.workflow) if source.workflow else None
+    return known.webhook(body) if known is not None and known.webhook is not None else None
+
+
+def fits(match: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+    """Whether each place of the body, as `data.ticket`, has the value that is wanted there."""
+    return all(_at(body, place) == wanted for place, wanted in match.items())
+
+
+def _at(body: Any, place: str) -> Any:
+    for name in place.split("."):
+        if not isinstance(body, dict) or name not in body:
+            return _NOWHERE
+        body = body[name]
+    return body
+
+
+_NOWHERE = object()
+
+
+# runs that wait ---------------------------------------------------------------------------------------------------------------------
+
+
+def open_wait(held: Held, source: WebhookSource, step: str, match: Mapping[str, Any]) -> WebhookWait:
+    """From now on a webhook like this goes to this step of the run. In the caller's transaction, under the run's lock."""
+    return WebhookWait.objects.create(run=held.row, step=step, source=source, match=dict(match), since=held.row.created_at)
+
+
+def take(held: Held, wait: WebhookWait, webhook: ReceivedWebhook) -> bool:
+    """Give this webhook to this wait, if both are still to be had. In the caller's transaction, under the run's lock."""
+    try:
+        with transaction.atomic():
+            mine = WebhookWait.objects.filter(pk=wait.pk, webhook=None, closed_at=None)
+            if mine.update(webhook=webhook, closed_at=clock.now()) != 1 or not _applied(webhook, held.row.pk):
+                raise _Missed
+    except _Missed:
+        return False
+    WebhookWait.objects.filter(pk=wait.pk).update(seq=_tell(held, webhook))
+    return True
+
+
+class _Missed(Exception):
+    """Somebody else was faster."""
+
+
+def take_stored(held: Held, wait: WebhookWait) -> bool:
+    """Give the wait what came before it, since the run began, and nobody else wanted. In the caller's transaction."""
+    stored = ReceivedWebhook.objects.filter(source_id=wait.source_id, state__in=OPEN, received_at__gte=wait.since)
+    for webhook in stored.select_related("source", "body__key").order_by("received_at")[:MOST_STORED]:
+        body = _read(webhook)
+        if body is not None and fits(wait.match, body) and take(held, wait, webhook):
+            return True
+    return False
+
+
+def fed(held: Held, step: str) -> bool:
+    """Whether a step that waits has its webhook by now, or takes one that came meanwhile. In the caller's transaction."""
+    wait = WebhookWait.objects.filter(run_id=held.row.pk, step=step).first()
+    return wait is not None and (wait.webhook_id is not None or (wait.closed_at is None and take_stored(held, wait)))
+
+
+def close(wait: WebhookWait) -> bool:
+    """Its time is over. False if a webhook came first. In the caller's transaction, under the run's lock."""
+    return WebhookWait.objects.filter(pk=wait.pk, webhook=None, closed_at=None).update(closed_at=clock.now()) == 1
+
+
+def body_of(webhook: ReceivedWebhook) -> dict[str, Any]:
+    """What it said; empty where that was erased."""
+    return _read(webhook) or {}
+
+
+def _applied(webhook: ReceivedWebhook, run_id: UUID) -> bool:
+    mine = ReceivedWebhook.objects.filter(pk=webhook.pk, state__in=OPEN)
+    return mine.update(state="applied", run_id=run_id, settled_at=clock.now(), why="") == 1
+
+
+def _tell(held: Held, webhook: ReceivedWebhook) -> int:
+    told = WebhookReceived(source=webhook.source.name, delivery=webhook.delivery)
+    return held.append(told, actor=log.ENGINE, texts={"body": webhook.body})
+
+
+# dead letters -----------------------------------------------------------------------------------------------------------------------
+
+
+def resolve(webhook: ReceivedWebhook, choice: Choice, *, by: Actor) -> str:
+    """What a person chooses for a dead letter; gives its state then. LetterSettled if it is none any more."""
+    workspace_id = webhook.source.workspace_id
+    if choice == "discard":
+        with transaction.atomic(durable=True):
+            gone = ReceivedWebhook.objects.filter(pk=webhook.pk, state="dead").update(state="discarded", settled_at=clock.now())
+            if gone != 1:
+                raise LetterSettled
+            audit.record(by, "webhook_discarded", workspace_id=workspace_id, subject=("webhook", webhook.pk))
+        return "discarded"
+    if not ReceivedWebhook.objects.filter(pk=webhook.pk, state="dead").exists():
+        raise LetterSettled
+    state = apply(webhook.pk)
+    audit.record(by, "webhook_applied_again", workspace_id=workspace_id, subject=("webhook", webhook.pk), state=state)
+    return state

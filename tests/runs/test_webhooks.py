@@ -1,0 +1,266 @@
+"""Webhooks that come in: verified, stored before they are acknowledged, and applied once, whatever else goes on."""
+
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+from django.test import Client
+
+from access.rules import SYSTEM
+from artifacts import vault
+from config import clock
+from runs import signals, standard_webhooks, webhooks
+from runs.engine import executor, sweep
+from runs.models import Event, JournalEntry, ReceivedWebhook, Run, WebhookSource, WebhookWait
+from runs.verification import Whole, verify
+from tests.approvals.mailing import text
+from tests.factories import actor
+from tests.runs import workflows
+from tests.runs.test_engine import start, types, walk
+from tests.together import together
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TEA = {"type": "changed", "data": {"thing": "tea", "now": "cold"}}
+
+
+class Sender:
+    """Somebody outside who sends signed webhooks."""
+
+    def __init__(self, cast, workflow: str = "") -> None:
+        self.source, self.secret = webhooks.make_source(cast.agent, "desk", workflow=workflow, by=SYSTEM)
+
+    def signed(self, body: bytes, id: str, *, stamp: int | None = None, secret: str = "") -> dict[str, str]:
+        stamp = int(clock.now().timestamp()) if stamp is None else stamp
+        signed = standard_webhooks.signature(secret or self.secret, id, stamp, body)
+        return {"webhook-id": id, "webhook-timestamp": str(stamp), "webhook-signature": signed}
+
+    def send(self, said: Any = TEA, id: str = "msg_1", *, headers: dict[str, str] | None = None, **more: Any) -> Any:
+        body = said if isinstance(said, bytes) else orjson.dumps(said)
+        headers = self.signed(body, id, **more) | (headers or {})
+        return Client().post(f"/api/v1/webhooks/{self.source.pk}", body, content_type="application/json", headers=headers)
+
+
+@pytest.fixture
+def desk(cast) -> Sender:
+    workflows.reset()
+    return Sender(cast)
+
+
+@pytest.fixture
+def waiting(cast, desk) -> Run:
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    assert walk(run) == "waiting" and (run.waiting["on"], run.waiting["source"]) == ("webhook", "desk")
+    return run
+
+
+def report(run: Run) -> str:
+    payloads = Event.objects.get(run=run, type="report.published").payloads
+    return vault.shown(payloads.values()).popitem()[1].text
+
+
+# coming in ------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_signed_webhook_is_stored_and_feeds_the_run_that_waits_for_it(desk, waiting, cast, sign_in):
+    assert "Waiting for a webhook from desk" in text(sign_in(cast.riley).get(f"/runs/{waiting.pk}"))
+    answer = desk.send()
+    assert answer.status_code == 201 and answer.json()["duplicate"] is False
+    assert Run.objects.get(pk=waiting.pk).state == "queued"
+    assert walk(waiting) == "succeeded" and report(waiting) == "It is cold"
+    assert types(waiting).count("webhook.received") == 1 and isinstance(verify(waiting), Whole)
+    assert ReceivedWebhook.objects.get().run_id == waiting.pk
+    assert "A webhook came from desk" in text(sign_in(cast.riley).get(f"/runs/{waiting.pk}"))
+
+
+def test_what_is_not_signed_by_the_source_just_now_is_refused_and_nothing_is_kept(desk):
+    now = int(clock.now().timestamp())
+    body = orjson.dumps(TEA)
+    refused = [
+        desk.send(secret=standard_webhooks.new_secret()),
+        desk.send(stamp=now - 301),
+        desk.send(stamp=now + 301),
+        desk.send(b'{"type": "changed"}', headers=desk.signed(body, "msg_1")),
+        desk.send(headers={"webhook-id": "msg_2"}),
+        desk.send(headers={"webhook-timestamp": str(now - 1)}),
+        desk.send(headers={"webhook-signature": "v1,AAAA v2,BBBB v1a,x"}),
+        desk.send(headers={"webhook-signature": ""}),
+        desk.send(id="a.1"),
+        desk.send(headers={"webhook-timestamp": "soon"}),
+        Client().post(f"/api/v1/webhooks/{desk.source.pk}", TEA, content_type="application/json"),
+        Client().post("/api/v1/webhooks/nothing", TEA, content_type="application/json"),
+    ]
+    assert {answer.status_code for answer in refused} == {401} and ReceivedWebhook.objects.count() == 0
+    assert {answer.headers["Content-Type"] for answer in refused} == {"application/problem+json"}
+    assert desk.send(b"x" * (webhooks.MAX_BODY + 1)).status_code == 413 and ReceivedWebhook.objects.count() == 0
+    others = desk.signed(body, "msg_1")["webhook-signature"]
+    assert desk.send(headers={"webhook-signature": f"v1,AAAA {others}"}).status_code == 201, "one of several is enough"
+
+
+def test_the_signature_is_that_of_the_specification():
+    """Its example, with a secret of its own libraries' tests."""
+    secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", b'{"test": 2432232314}'
+    signed = standard_webhooks.signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_the_old_secret_holds_beside_the_new_one_for_a_day(desk, cast):
+    fresh = webhooks.rotate(desk.source, by=SYSTEM)
+    again = webhooks.rotate(desk.source, by=SYSTEM)  # a second press
+    assert desk.send(id="old").status_code == 201 and desk.send(b"{}", id="new", secret=again).status_code == 201
+    assert desk.send(b"[]", id="lost", secret=fresh).status_code == 401, "nobody has it"
+    WebhookSource.objects.update(old_until=clock.now())
+    assert desk.send(b"[1]", id="late").status_code == 401
+    assert vault.shown([desk.source.secret_id])[desk.source.secret_id].text.find("whsec_") == -1
+    webhooks.close_source(desk.source, by=SYSTEM)
+    assert desk.send(b"[2]", id="closed", secret=again).status_code == 401
+
+
+# once -----------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_again_by_its_id_or_its_content_is_one(desk, waiting):
+    assert desk.send().status_code == 201
+    assert desk.send().status_code == 200 and desk.send().json()["duplicate"] is True
+    assert desk.send(id="msg_2").json()["duplicate"] is True, "the same content"
+    answer = desk.send(TEA | {"more": 1})
+    assert answer.status_code == 409 and answer.json()["type"].endswith(":webhook-reused")
+    assert sorted(ReceivedWebhook.objects.values_list("state", flat=True)) == ["applied", "repeated"]
+    ReceivedWebhook.objects.update(received_at=clock.now() - timedelta(hours=25))
+    assert desk.send(id="msg_3").json()["duplicate"] is False, "a day later it is another one"
+
+
+def test_of_the_same_webhook_twenty_times_at_once_one_feeds_the_run(desk, waiting):
+    answers = together([lambda n=n: desk.send(id="msg_1" if n % 2 else f"other_{n}") for n in range(20)])
+    assert {answer.status_code for answer in answers} <= {200, 201}, answers
+    assert sum(answer.status_code == 201 for answer in answers) == 1
+    assert types(waiting).count("webhook.received") == 1 and types(waiting).count("run.queued") == 1
+    assert walk(waiting) == "succeeded"
+
+
+def test_of_the_same_webhook_twenty_times_at_once_one_starts_a_run(cast):
+    workflows.reset()
+    desk = Sender(cast, workflow="test-hooked")
+    begin = {"type": "begin", "thing": "coffee"}
+    answers = together([lambda n=n: desk.send(begin, id="msg_1" if n % 2 else f"other_{n}") for n in range(20)])
+    assert {answer.status_code for answer in answers} <= {200, 201}, answers
+    together([lambda: webhooks.apply(ReceivedWebhook.objects.get(state="applied").pk) for _ in range(5)])
+    [run] = Run.objects.all()
+    assert (run.workflow, run.agent_id) == ("test-hooked", cast.agent.pk) and types(run).count("webhook.received") == 1
+    assert walk(run) == "waiting"
+    assert desk.send({"type": "changed", "data": {"thing": "coffee", "now": "hot"}}, id="msg_2").status_code == 201
+    assert walk(run) == "succeeded" and report(run) == "It is hot"
+
+
+def test_a_webhook_is_for_one_run_the_one_that_has_waited_longest(desk, waiting, cast):
+    other = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    walk(other)
+    desk.send()
+    assert [Run.objects.get(pk=run.pk).state for run in (waiting, other)] == ["queued", "waiting"]
+    desk.send(TEA | {"again": True}, id="msg_2")
+    assert Run.objects.get(pk=other.pk).state == "queued"
+
+
+# before, too late, never ----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_came_before_the_wait_began_is_not_lost(desk, cast):
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    desk.send()
+    desk.send({"type": "changed", "data": {"thing": "milk"}}, id="msg_2")
+    assert set(ReceivedWebhook.objects.values_list("state", flat=True)) == {"received"}
+    assert walk(run) == "succeeded" and report(run) == "It is cold"
+    assert ReceivedWebhook.objects.get(delivery="msg_2").state == "received"
+
+
+def test_what_comes_while_the_worker_is_on_its_way_to_wait_is_not_missed(desk, cast, monkeypatch):
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    real = executor._wait
+
+    def late(held, outcome):
+        desk.send()
+        return real(held, outcome)
+
+    monkeypatch.setattr(executor, "_wait", late)
+    walk(run)
+    assert run.state == "queued" and types(run).count("webhook.received") == 1
+
+
+def test_what_was_stored_by_a_process_that_was_lost_is_applied_by_the_sweep(desk, waiting, monkeypatch):
+    monkeypatch.setattr(webhooks, "apply_soon", lambda _: None)
+    assert desk.send().status_code == 201
+    monkeypatch.undo()
+    assert Run.objects.get(pk=waiting.pk).state == "waiting"
+    ReceivedWebhook.objects.update(received_at=clock.now() - webhooks.LEFT)
+    together([sweep.sweep, sweep.sweep])
+    assert Run.objects.get(pk=waiting.pk).state == "queued" and types(waiting).count("webhook.received") == 1
+
+
+def test_the_wait_ends_when_its_time_is_over_and_a_replay_gets_the_same(desk, waiting):
+    JournalEntry.objects.filter(run=waiting, kind="wait").update(started_at=clock.now() - timedelta(hours=2))
+    Run.objects.filter(pk=waiting.pk).update(wake_at=clock.now())
+    sweep.sweep()
+    assert walk(waiting) == "succeeded" and report(waiting) == "Nothing came"
+    desk.send()
+    assert ReceivedWebhook.objects.get().state == "received" and WebhookWait.objects.get().webhook_id is None
+
+
+def test_a_run_that_is_cancelled_takes_none(desk, waiting, cast):
+    signals.send(waiting, kind="cancel", key="c", by=actor(cast.otto))
+    desk.send()
+    assert ReceivedWebhook.objects.get().state == "received"
+
+
+def test_a_wait_for_a_source_that_is_not_there_parks_the_run_with_that_said(cast):
+    workflows.reset()
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    assert walk(run) == "parked"
+
+
+def test_a_run_waits_for_what_a_person_adds(cast):
+    workflows.reset()
+    run = start(cast, "test-told", {}, scope={})
+    assert walk(run) == "waiting" and run.waiting["on"] == "signal"
+    signals.send(run, kind="context", key="k", by=actor(cast.otto), note="It is Tuesday.")
+    assert walk(run) == "succeeded" and report(run) == "It is Tuesday."
+
+
+# dead letters ---------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dead(desk) -> ReceivedWebhook:
+    desk.send()
+    ReceivedWebhook.objects.update(received_at=clock.now() - webhooks.UNMATCHED, tried_at=clock.now())
+    sweep.sweep()
+    made = ReceivedWebhook.objects.get()
+    assert (made.state, made.why) == ("dead", "unmatched")
+    return made
+
+
+def test_what_nobody_came_for_waits_on_the_recovery_page_and_is_discarded_once(dead, cast, sign_in):
+    otto = sign_in(cast.otto)
+    page = text(otto.get("/recovery"))
+    assert "desk" in page and "msg_1" in page and "No run waited for it." in page and "cold" not in page
+    done = otto.post(f"/recovery/webhooks/{dead.pk}", {"choice": "discard"}, follow=True)
+    assert "Discarded." in text(done) and ReceivedWebhook.objects.get().state == "discarded"
+    again = otto.post(f"/recovery/webhooks/{dead.pk}", {"choice": "apply"}, follow=True)
+    assert "Somebody has chosen already" in text(again)
+
+
+def test_it_is_applied_again_when_somebody_waits(dead, desk, cast, sign_in):
+    otto = sign_in(cast.otto)
+    assert "Still nobody" in text(otto.post(f"/recovery/webhooks/{dead.pk}", {"choice": "apply"}, follow=True))
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    walk(run)
+    assert run.state == "waiting", "it came before that run was begun"
+    assert "Applied." in text(otto.post(f"/recovery/webhooks/{dead.pk}", {"choice": "apply"}, follow=True))
+    assert Run.objects.get(pk=run.pk).state == "queued"
+
+
+def test_what_can_not_be_read_or_fails_is_a_dead_letter_and_was_acknowledged(cast):
+    desk = Sender(cast, workflow="test-hooked")
+    assert desk.send(b"not json").status_code == 201
+    assert desk.send({"type": "fail"}, id="msg_2").status_code == 201
+    assert dict(ReceivedWebhook.objects.values_list("delivery", "why")) == {"msg_1": "invalid", "msg_2": "failed"}
+    assert set(ReceivedWebhook.objects.values_list("state", flat=True)) == {"dead"}
