@@ -16,6 +16,7 @@ from django.db.models import Q
 from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.vault import Shown
+from runs.engine import orders
 from runs.engine.tools import TOOLS, Tool
 from runs.lifecycle import TERMINAL, State
 from runs.models import Event, Run
@@ -52,6 +53,7 @@ class Evidence:
     outside: bool = False
     private: bool = False
     label: str = ""
+    orders: tuple[str, ...] = ()  # what in a text from outside reads like orders to a machine
 
 
 @dataclass(frozen=True)
@@ -269,7 +271,7 @@ def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) ->
     shown = texts.get(UUID(event.payloads["content"])) if "content" in event.payloads else None
     if shown is None or shown.erased_at or not evidence.outside or not shown.media_type.startswith(("text/", "message/")):
         return evidence
-    return replace(evidence, quote=_excerpt(shown))
+    return replace(evidence, quote=_excerpt(shown), orders=orders.found(shown.text))
 
 
 def _excerpt(shown: Shown) -> str:

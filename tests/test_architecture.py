@@ -17,6 +17,7 @@ ROOMS = ("config", "approvals", "runs", "artifacts", "access")  # an app imports
 FOR_ALL = "config.clock"
 # what a user's own code may import
 FOR_USERS = {"runs.errors", "runs.engine.models", "runs.engine.outcomes", "runs.engine.retry", "runs.engine.tools", "runs.engine.workflow"}
+FOR_USERS |= {"runs.engine.orders"}
 
 WRITES = {"create", "bulk_create", "get_or_create", "update_or_create", "update", "bulk_update", "delete", "save", "_raw_delete"}
 WRITES |= {f"a{verb}" for verb in WRITES}

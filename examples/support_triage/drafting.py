@@ -1,20 +1,22 @@
 """The scripted model: reads a ticket and its account and writes the reply. Pure: the same input gives the same draft.
 
-It knows eleven situations and three languages. Whatever the message says stays text: it chooses a situation and fills in names,
-numbers and amounts, and nothing in it can become an instruction, a recipient or an address.
+It knows twelve situations and three languages, and messages that ask for nothing. Whatever the message says stays text: it chooses a
+situation and fills in names, numbers and amounts, and nothing in it can become an instruction, a recipient or an address. Paragraphs that
+read like orders to a machine do not even choose.
 """
 
 import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from examples.support_triage import letters, phrases
 from examples.support_triage.reading import Ticket
+from runs.engine import orders
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Attachment:
 class Draft:
     """A reply: `body` has `\\n` line ends, `summary` is the note for the CRM (always English), `language` is en, de or pt.
 
-    `html` says the same as `body`; who wrote as plain text is answered without it.
+    `html` says the same as `body`; who wrote as plain text is answered without it. `nothing`: why there is nothing to send, if so; then
+    all else is empty but the summary.
     """
 
     subject: str
@@ -40,6 +43,7 @@ class Draft:
     situation: str
     attachments: tuple[Attachment, ...] = ()
     html: str = ""
+    nothing: str = ""
 
 
 def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (), wishes: Sequence[str] = ()) -> Draft:
@@ -49,6 +53,9 @@ def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (),
     stands: these rules understand neither.
     """
     language = _language(ticket, account)
+    ticket = replace(ticket, text=orders.without(ticket.text)) if ticket.orders else ticket
+    if nothing := ticket.automatic or _thanks(ticket):
+        return Draft("", "", phrases.NOTHING[nothing], language, "nothing", nothing=phrases.NOTHING[nothing])
     invoice = _invoice(ticket, account)
     situation = _situation(ticket, invoice)
     facts = _facts(ticket, account, invoice, language)
@@ -57,7 +64,7 @@ def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (),
     body += [*_remarks(ticket, invoice, situation, facts, language)]
     body += [*(phrases.ADDED[language].format(note=note.strip()) for note in wishes), phrases.CLOSING[language]]
     text = "\n\n".join(body) + "\n"
-    said = [f"A colleague adds: {note.strip()}" for note in notes]
+    said = [*([phrases.ORDERS] if ticket.orders else ()), *(f"A colleague adds: {note.strip()}" for note in notes)]
     return Draft(
         subject=subject.format(**facts),
         body=text,
@@ -104,9 +111,9 @@ class _Invoice:
 
 
 def _invoice(ticket: Ticket, account: Mapping[str, Any]) -> _Invoice | None:
-    """The invoice the message is about: the one it names, else the only one that fits what it says."""
+    """The invoice the message is about: the one it names first, else the only one that fits what it says."""
     invoices = [_parsed(record) for record in account.get("invoices", ())]
-    named = [invoice for invoice in invoices if invoice.number in ticket.invoices]
+    named = sorted((each for each in invoices if each.number in ticket.invoices), key=lambda each: ticket.invoices.index(each.number))
     if named or ticket.invoices:
         return named[0] if named else None
     stated = {(amount.value, amount.currency) for amount in ticket.amounts}
@@ -133,7 +140,25 @@ def _number(value: str) -> Decimal:
         return Decimal()
 
 
+_THANKS = re.compile(r"thank|cheers|solved|sorted|danke|erledigt|gelöst|obrigad[oa]|resolvido|gracias|merci|grazie|bedankt", re.I)
+_ASKS = re.compile(
+    r"\?|\d{4}|\b(?:please|could|can you|would|need|when|but|however|still|bitte|könn\w+|brauch\w+|aber|noch)\b"
+    r"|\b(?:favor|pode\w*|precis\w+|mas|ainda)\b",
+    re.I,
+)
+
+
+def _thanks(ticket: Ticket) -> str:
+    """Short, with a word of thanks and none that asks for something: “thanks”, else empty. In doubt it is answered."""
+    own = "\n".join(line for line in ticket.text.splitlines() if not line.lstrip().startswith(">"))
+    own = re.split(r"(?m)^(?:-- ?$|On .{5,100} wrote:|Am .{5,100} schrieb)", own)[0].strip()
+    quiet = len(own) <= 300 and not ticket.attachments and not _ASKS.search(own)
+    return "thanks" if own and quiet and _THANKS.search(own) else ""
+
+
 _ABOUT = {
+    "legal": r"\b(?:lawyers?|attorneys?|solicitors?|legal (?:action|proceedings|steps)|take (?:you|this) to court|small claims|sue you)\b"
+    r"|rechtsanw[aä]lt|anwaltlich|\bklage\b|mahnbescheid|rechtliche schritte|advogad|tribunal|ação judicial|abogad|avocat|avvocat",
     "duplicate": r"twice|duplicate|charged (?:again|two times)|double[- ]?(?:charge|payment|bill)|two payments"
     r"|doppelt|zweimal|zwei ?mal|duas vezes|duplicad|em dobro|dos veces|deux fois|en double|due volte|dubbel|twee ?(?:keer|maal)",
     "vat": r"(?:vat|tax)[- ]?(?:number|id|no\b|registration)|wrong vat|ust\.?-?id|umsatzsteuer|steuernummer"
@@ -162,7 +187,7 @@ def _situation(ticket: Ticket, invoice: _Invoice | None) -> str:
         return "corrected_invoice" if _vat_number(ticket) else "amount_disputed"
     if about == "refund":
         return "refund" if invoice and invoice.settled else "refund_unpaid"
-    return {"sign_in": "cannot_sign_in", "address": "address_change"}.get(about, "general")
+    return {"sign_in": "cannot_sign_in", "address": "address_change", "legal": "legal"}.get(about, "general")
 
 
 def _vat_number(ticket: Ticket) -> str:

@@ -35,6 +35,34 @@ def to_text(markup: str) -> str:
     return _tidy("".join(pieces))
 
 
+_HIDES = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0*(?:\.0+)?(?:px|pt|em|rem|%)?\s*(?:[;\"']|$)|opacity\s*:\s*0*(?:\.0+)?\s*(?:[;\"']|$)"
+    r"|(?<![-\w])color\s*:\s*(?:#fff(?:fff)?\b|white\b)|\bhidden(?=[\s>/]|$)",
+    re.I,
+)
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905  they have no inside
+
+
+def hidden(markup: str) -> str:
+    """The words of `markup` that a browser most likely does not show: inside what its own style hides, and in comments."""
+    pieces: list[str] = []
+    position, inside, depth = 0, "", 0  # the element that hides, and how many of its name are open
+    while match := _TAG.search(markup, position):
+        if inside:
+            pieces.append(_words(markup[position : match.start()]))
+        elif match[0].startswith("<!--"):
+            pieces.append(_words(match[0].removeprefix("<!--").removesuffix("-->")))
+        position, name = match.end(), (match["name"] or "").lower()
+        if name in _SILENT and not match["end"]:
+            position = _end_of(name, markup, position)
+        elif inside and name == inside:
+            depth += -1 if match["end"] else 1
+            inside = inside if depth else ""
+        elif not inside and name and not match["end"] and name not in _VOID and _HIDES.search(match[0]):
+            inside, depth = name, 1
+    return _tidy("\n".join(pieces))
+
+
 def _end_of(name: str, markup: str, position: int) -> int:
     closing = _SILENT[name].search(markup, position)
     return closing.start() if closing else len(markup)

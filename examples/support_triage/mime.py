@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from email.message import Message
 from email.parser import BytesParser
 
-from examples.support_triage.html_text import to_text
+from examples.support_triage.html_text import hidden, to_text
 
 MAX_BYTES = 12 * 1024 * 1024
 MAX_TEXT = 100_000  # characters kept of the body
+MAX_HIDDEN = 2_000  # of what its HTML hides
 MAX_HEADER = 8_000  # characters looked at of one header
 _MAX_HEADERS = 256 * 1024  # bytes of the header block
 _MAX_NESTING = 60  # mentions of a container type: the parser recurses on each
@@ -46,6 +47,7 @@ class Mail:
     truncated: bool = False
     attachments: tuple[Part, ...] = ()
     rich: bool = False  # it came as HTML, alone or beside a text
+    hidden: str = ""  # what its HTML says and does not show
 
 
 def parse(raw: bytes) -> Mail:
@@ -57,7 +59,8 @@ def parse(raw: bytes) -> Mail:
     if not headers:
         raise UnreadableMessage("This is not an e-mail message: it does not begin with header lines such as From and Subject.")
     text, attachments, rich = _contents(message)
-    return Mail(headers, text[:MAX_TEXT], len(text) > MAX_TEXT, attachments, rich)
+    unseen = "\n".join(filter(None, (clean_text(hidden(markup[: 10 * MAX_TEXT])) for markup in rich)))
+    return Mail(headers, text[:MAX_TEXT], len(text) > MAX_TEXT, attachments, bool(rich), unseen[:MAX_HIDDEN])
 
 
 def decode_words(text: str) -> str:
@@ -107,7 +110,7 @@ def _eight_bit(value: str) -> str:
     return _decode(value.encode("utf-8", "surrogateescape"), "")
 
 
-def _contents(message: Message) -> tuple[str, tuple[Part, ...], bool]:
+def _contents(message: Message) -> tuple[str, tuple[Part, ...], list[str]]:
     plain: list[str] = []
     rich: list[str] = []
     attachments: list[Part] = []
@@ -120,7 +123,7 @@ def _contents(message: Message) -> tuple[str, tuple[Part, ...], bool]:
     text = "\n\n".join(filter(str.strip, plain))
     if not text:
         text = "\n\n".join(clean_text(to_text(markup[: 10 * MAX_TEXT])) for markup in rich)
-    return text.strip("\n"), tuple(attachments), bool(rich)
+    return text.strip("\n"), tuple(attachments), rich
 
 
 def _leaves(part: Message, depth: int = 0) -> Iterator[Message]:

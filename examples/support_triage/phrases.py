@@ -320,6 +320,32 @@ REPLIES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
             ),
         ),
     },
+    "legal": {
+        "en": (
+            "We have received your notice",
+            (
+                "Thank you for writing. Your message about “{subject}” has reached us and is with our legal department since today.",
+                "They read it together with your account and answer you in writing within 5 working days. Until then this message neither"
+                " admits nor rejects anything that you state.",
+            ),
+        ),
+        "de": (
+            "Ihr Schreiben ist eingegangen",
+            (
+                "vielen Dank für Ihr Schreiben. Ihre Nachricht „{subject}“ liegt seit heute unserer Rechtsabteilung vor.",
+                "Sie prüft sie zusammen mit Ihrem Konto und antwortet Ihnen schriftlich innerhalb von 5 Werktagen. Bis dahin erkennt diese"
+                " Nachricht nichts von dem an, was Sie vortragen, und weist nichts davon zurück.",
+            ),
+        ),
+        "pt": (
+            "Recebemos a sua notificação",
+            (
+                "Obrigado pela sua mensagem. “{subject}” está desde hoje com o nosso departamento jurídico.",
+                "Será analisada com a sua conta e responderemos por escrito no prazo de 5 dias úteis. Até lá esta mensagem não"
+                " reconhece nem rejeita nada do que afirma.",
+            ),
+        ),
+    },
     "general": {
         "en": (
             "Re: {subject}",
@@ -380,8 +406,18 @@ SUMMARIES = {
     "invoice_not_named": "Asks about an invoice without naming it. Asked for its number.",
     "address_change": "New address, for the next invoice: {quote}",
     "cannot_sign_in": "Can't sign in. Told how to reset the password.",
+    "legal": "Threatens legal action: {subject}. For the legal department, today. The reply admits nothing.",
     "general": "Needs a colleague's answer within 1 working day: {subject}",
 }
+
+# why nothing is sent, for the run's report: by what sent it, or by what it asks for
+NOTHING = {
+    "newsletter": "It is a newsletter or a mailing list’s: nobody waits for an answer.",
+    "automatic reply": "A program answered by itself: an answer to it could go on for ever.",
+    "delivery report": "It is a mail server’s report about a message, and no person’s.",
+    "thanks": "It says thanks and asks for nothing.",
+}
+ORDERS = "The message holds what reads like orders to a machine; none was followed, and what stands beside it was left aside."
 
 MONTHS = {
     "en": "January February March April May June July August September October November December".split(),  # noqa: SIM905  a line reads better

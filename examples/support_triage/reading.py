@@ -2,12 +2,14 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from email.utils import getaddresses
 from typing import Any
 
 from examples.support_triage import language
 from examples.support_triage.mime import MAX_BYTES, MAX_TEXT, Part, UnreadableMessage, decode_words, one_line, parse
+from runs.engine import orders
 
 __all__ = ["MAX_BYTES", "MAX_TEXT", "Amount", "Attached", "Ticket", "UnreadableMessage", "attachments", "read"]
 
@@ -36,7 +38,8 @@ class Ticket:
 
     No header field holds a line end or a control character; `text` has at most MAX_TEXT characters and no control characters but
     tabs and `\\n`. `language` is a code of ISO 639-1, or "und". Missing fields are "" or (). `reply_to` is "" unless it differs. `rich`:
-    it came as HTML, alone or beside a text.
+    it came as HTML, alone or beside a text; `hidden`: what that says and does not show. `automatic`: a program sent it, such as a
+    newsletter. `orders`: what of all of it reads like orders to a machine.
     """
 
     sender_name: str
@@ -57,6 +60,9 @@ class Ticket:
     size: int
     sha256: str
     rich: bool = False
+    hidden: str = ""
+    automatic: str = ""
+    orders: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values, for a journal; `Ticket.from_json` takes it back, also after a trip through JSON."""
@@ -81,6 +87,7 @@ def read(raw: bytes) -> Ticket:
     sender_name, sender_address = _sender(header("from", ""))
     subject = one_line(decode_words(header("subject", "")))[:1000]
     words = f"{subject}\n{mail.text}"
+    names = "\n\n".join(part.name for part in mail.attachments)
     replies = _addresses(header("reply-to", ""))
     return Ticket(
         sender_name=sender_name,
@@ -101,7 +108,21 @@ def read(raw: bytes) -> Ticket:
         size=len(raw),
         sha256=hashlib.sha256(raw).hexdigest(),
         rich=mail.rich,
+        hidden=mail.hidden,
+        automatic=_automatic(mail.headers),
+        orders=orders.found(f"{subject}\n\n{mail.text}\n\n{mail.hidden}\n\n{names}"),
     )
+
+
+def _automatic(headers: Mapping[str, str]) -> str:
+    """What kind of program sent it, as RFC 3834 and mailing lists tell: newsletter, automatic reply or delivery report; "" for a person."""
+    if "multipart/report" in headers.get("content-type", "").lower() or headers.get("return-path", "").strip() == "<>":
+        return "delivery report"
+    told = re.split(r"[;(\s]", headers.get("auto-submitted", "no").strip().lower())[0]
+    if told == "auto-replied" or "x-autoreply" in headers or headers.get("precedence", "").strip().lower() == "auto_reply":
+        return "automatic reply"
+    bulk = headers.get("precedence", "").strip().lower() in ("bulk", "list", "junk")
+    return "newsletter" if bulk or told != "no" or {"list-id", "list-unsubscribe"} & headers.keys() else ""
 
 
 def attachments(raw: bytes) -> tuple[Part, ...]:

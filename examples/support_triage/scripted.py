@@ -12,7 +12,7 @@ def draft_reply(*, ticket: dict[str, Any], account: dict[str, Any], notes: list[
     written = draft(Ticket.from_json(ticket), account, notes, wishes)
     files = [{"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments]
     said = {"subject": written.subject, "body": written.body, "html": written.html, "summary": written.summary}
-    return said | {"language": written.language, "files": files}
+    return said | {"language": written.language, "files": files, "nothing": written.nothing}
 
 
 def next_turn(*, ticket_id: str, said: list[dict[str, Any]], turn: int, tools: list[dict[str, Any]]) -> dict[str, Any]:
@@ -26,6 +26,8 @@ def next_turn(*, ticket_id: str, said: list[dict[str, Any]], turn: int, tools: l
     if "check_account" not in gave:
         return {"call": {"tool": "check_account", "arguments": {"email": message["sender_address"]}}}
     written = draft(Ticket.from_json(message), gave["check_account"]["result"])
+    if written.nothing:
+        return {"done": {"outcome": "Nothing to send", "why": written.nothing}}
     if "send_email" not in gave:
         to = [mailbox(message["sender_name"], message["sender_address"])]
         return {"call": {"tool": "send_email", "arguments": {"to": to, "subject": written.subject, "body": written.body}}}

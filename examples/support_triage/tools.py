@@ -16,7 +16,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, StringConstraints
 
 from examples.support_triage.client import Desk, NoAnswer, NotReached, Refused, UnsendableMessage, send_mail
-from examples.support_triage.reading import UnreadableMessage, read
+from examples.support_triage.reading import Ticket, UnreadableMessage, read
 from runs.engine.retry import Retry
 from runs.engine.tools import Absent, AnswerLost, Arguments, Call, Declined, File, Found, OddAnswer, Unavailable, Unsure, tool
 
@@ -56,7 +56,14 @@ def read_ticket(call: Call, ticket_id: str) -> dict[str, Any]:
     except UnreadableMessage as error:
         raise OddAnswer(f"The message of {ticket_id} can't be read: {error}") from error
     head = f"From: {message.sender_name} <{message.sender_address}>\nSubject: {message.subject}\nDate: {message.date}\n\n"
-    return {"account": customer, "message": message.as_json(), "text": head + message.text}
+    return {"account": customer, "message": message.as_json(), "text": head + message.text + _beside(message)}
+
+
+def _beside(message: Ticket) -> str:
+    """What a reader of the text alone would not see: the names of its files, and what its HTML hides."""
+    files = "\n".join(f"- {file.name} ({file.media_type}, {file.size} bytes)" for file in message.attachments)
+    said = (("Attached:", files), ("Written in its HTML, and not shown:", message.hidden))
+    return "".join(f"\n\n{title}\n{text}" for title, text in said if text)
 
 
 @tool(

@@ -13,13 +13,13 @@ from runs.engine.workflow import Answer, Answers, Channel, Kept, Record, Revised
 PLAN = ("Read the ticket", "Check the account", "Draft a reply", "Get approval", "Update the CRM", "Send the reply")
 
 
-@script("draft-reply", version="2", title="Draft a reply")
+@script("draft-reply", version="3", title="Draft a reply")
 def draft_reply(*, ticket: dict, account: dict, notes: list[str], wishes: list[str]) -> dict:
     """The scripted model: a fixed set of rules that really reads the ticket. Says so on the page."""
     written = draft(Ticket.from_json(ticket), account, notes, wishes)
     files = [{"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments]
     said = {"subject": written.subject, "body": written.body, "html": written.html, "summary": written.summary}
-    return said | {"language": written.language, "files": files}
+    return said | {"language": written.language, "files": files, "nothing": written.nothing}
 
 
 @script("answer-question", version="1", title="Answer a question")
@@ -49,7 +49,11 @@ def support_triage(run: Channel, ticket_id: str) -> None:
     while True:
         notes += run.context()
         sources = {"ticket": read.seq, "account": snapshot.seq}
-        answer, summary, reply = _propose_reply(run, ticket, account, sources, {"notes": notes, "wishes": wishes})
+        written = run.ask_model("draft-reply", ticket=ticket.message, account=account, notes=notes, wishes=wishes)
+        if written.get("nothing"):  # what was drafted before there was this has it not
+            run.report("Nothing to send", body=written.nothing, cites=[read])
+            return
+        answer, reply = _propose_reply(run, ticket, account, sources, written)
         if not isinstance(answer, Revised):
             break
         run.plan(*PLAN, note=f"Changed on request: {answer.note}")
@@ -57,17 +61,14 @@ def support_triage(run: Channel, ticket_id: str) -> None:
     if not answer.approved:
         run.report("Not sent", body=_why_not(answer), label="personal", cites=[answer])
         return
-    run.step(update_crm, ticket.account, note=summary)
+    run.step(update_crm, ticket.account, note=written.summary)
     run.perform(answer)
-    run.report("Answered and logged", body=summary, label="personal", cites=[answer, reply])
+    run.report("Answered and logged", body=written.summary, label="personal", cites=[answer, reply])
 
 
-def _propose_reply(
-    run: Channel, ticket: Record, account: Record, sources: dict[str, int], added: dict[str, list[str]]
-) -> tuple[Answer, str, Kept]:
-    """Draft the reply and propose it: what became of it, its summary, and the draft."""
+def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[str, int], written: Record) -> tuple[Answer, Kept]:
+    """Keep the draft and propose it: what became of it, and the draft."""
     message = ticket.message
-    written = run.ask_model("draft-reply", ticket=message, account=account, **added)
     reply = run.artifact("reply.txt", written.body, label="personal")
     files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
     cites = [*sources.values(), reply]
@@ -84,7 +85,7 @@ def _propose_reply(
         reason=written.summary,
         answers=Answers("answer-question", {"ticket": message, "account": account, "sources": sources | {"reply": reply.seq}}),
     )
-    return answer, written.summary, reply
+    return answer, reply
 
 
 def _why_not(answer: object) -> str:
