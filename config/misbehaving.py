@@ -119,6 +119,12 @@ NAMES = {
         "The answer does not fit, so it is not tried again: the run is stuck, with the field named.",
         (("ticket.read", "change_schema", 1, {"rename": {"customer": "client"}}),),
     ),
+    "resume-from-the-middle": Misbehaviour(
+        "the CRM answers nonsense about the account, once, and drafting the reply fails on it",
+        "The run is stuck, and trying again is no use: what the CRM said is recorded. As Otto, on Recovery, begin at “Check the account”:"
+        " it is asked again, what was read before is kept, and the run goes on.",
+        (("account.read", "change_schema", 1, {"rename": {"invoices": "bills", "id": "invoices"}}),),
+    ),
     "key-refused": Misbehaviour(
         "the CRM no longer takes our key",
         "Approve the reply: nothing was written, the run is stuck, and trying again asks people anew.",

@@ -22,6 +22,7 @@ from access.models import Agent, User
 from access.rules import Actor
 from runs import endings, evidence, hub, intake, query, questions, reading, recovery, signals, starting, stream, updates
 from runs.endings import Report
+from runs.engine import resuming
 from runs.errors import UnknownEventType
 from runs.intake import MAX_EVENTS, Told
 from runs.log import Text
@@ -129,12 +130,16 @@ class AnswerIn(Strict):
 
 
 class RecoveryIn(Strict):
-    """What a person chooses for a stuck run. `parked`: the event at which it got stuck; `to`: of hand_over, the id of a person."""
+    """What a person chooses for a stuck run. `parked`: the event at which it got stuck; `to`: of hand_over, the id of a person.
+
+    `step`: of retry, an earlier step that is done anew, one of the `steps` that GET names; else it goes on where it got stuck.
+    """
 
     choice: recovery.Choice
     parked: Annotated[int, Field(ge=1)]
     note: Note = ""
     to: Annotated[str, StringConstraints(max_length=40)] | None = None
+    step: Annotated[str, StringConstraints(max_length=200)] | None = None
 
 
 # runs -----------------------------------------------------------------------------------------------------------------------------
@@ -282,7 +287,7 @@ def recover(request: HttpRequest, run_id: str, body: RecoveryIn) -> dict[str, An
     """Once for each time it got stuck: who comes later is told what stands. For people alone."""
     run = rules.get(request.actor, Run, run_id, "runs.recover")
     to = User.objects.filter(pk=as_uuid(body.to)).first() if body.to else None
-    recovery.choose(run, body.choice, at=body.parked, by=request.actor, note=body.note, to=to)
+    recovery.choose(run, body.choice, at=body.parked, by=request.actor, note=body.note, to=to, step=body.step or "")
     run.refresh_from_db()
     return _recovery(run)
 
@@ -297,6 +302,7 @@ def _recovery(run: Run) -> dict[str, Any]:
     return told | {
         "parked": stuck,
         "choices": list(now.choices),
+        "steps": resuming.steps(resuming.rows([run.pk])[run.pk]),
         "undoable": undoable,
         "in_flight": now.in_flight,
         "handed_to": run.handed_to_id,

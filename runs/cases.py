@@ -19,7 +19,7 @@ from artifacts import vault
 from artifacts.vault import Shown
 from config import clock
 from runs import recovery
-from runs.engine import gates
+from runs.engine import gates, resuming
 from runs.engine.tools import TOOLS
 from runs.lifecycle import State
 from runs.models import Event, ReceivedWebhook, Run
@@ -98,6 +98,7 @@ class Case:
     people: tuple[User, ...]
     sees_events: bool
     may_fork: bool
+    steps: tuple[tuple[str, str], ...] = ()  # earlier steps from which it can be tried again: name and title, the latest first
 
     @property
     def stuck_for(self) -> str:
@@ -177,10 +178,23 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
     holders = {place: tuple(recovery.people(place)) for place in {run.workspace_id for run in runs}}
     cases = [_case(run, told[run.pk], texts, open_ends.get(run.pk, 0), holders[run.workspace_id]) for run in runs if told[run.pk]]
     fork = {place: rules.can(actor, "runs.start", place) for place in sees}
+    journals = resuming.rows([case.run.pk for case in cases])
     return [
-        replace(case, sees_events=sees[case.run.workspace_id], may_fork=bool(case.run.workflow) and fork[case.run.workspace_id])
+        replace(
+            case,
+            sees_events=sees[case.run.workspace_id],
+            may_fork=bool(case.run.workflow) and fork[case.run.workspace_id],
+            steps=_earlier(case, journals[case.run.pk]),
+        )
         for case in cases
     ]
+
+
+def _earlier(case: Case, journal: Sequence[resuming.Row]) -> tuple[tuple[str, str], ...]:
+    """Where else than at the step that failed it can be tried again."""
+    if case.where.reason == "undo_failed" or not any(option.choice == "retry" for option in case.options):
+        return ()
+    return tuple((step, step_title(step)) for step in reversed(resuming.steps(journal)))
 
 
 def _case(run: Run, lines: Sequence[Told], texts: Mapping[UUID, Shown], unclear: int, people: tuple[User, ...]) -> Case:

@@ -37,6 +37,7 @@ class RecoveryForm(forms.Form):
     choice = forms.ChoiceField(choices=[(choice, choice) for choice in CHOICES])
     at = forms.IntegerField(min_value=1)
     to = forms.UUIDField(required=False)
+    step = forms.CharField(max_length=200, required=False)
     note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
 
 

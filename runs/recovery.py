@@ -12,7 +12,7 @@ from access.errors import BadInput, Refusal
 from access.models import User
 from access.rules import Actor
 from runs import log, signals
-from runs.engine import compensation, gates, journal, lease
+from runs.engine import compensation, gates, journal, lease, resuming
 from runs.engine.ledger import Effect
 from runs.lifecycle import State
 from runs.log import Held, Text
@@ -89,8 +89,10 @@ def possible(run: Run, where: Parking, undoable: int, in_flight: int) -> tuple[C
     return tuple(choice for choice in CHOICES if may[choice])
 
 
-def choose(run: Run, choice: Choice, *, at: int, by: Actor, note: str = "", to: User | None = None) -> Held:
+def choose(run: Run, choice: Choice, *, at: int, by: Actor, note: str = "", to: User | None = None, step: str = "") -> Held:
     """Have a stuck run go on as chosen. `at`: the event at which it got stuck. `to`: of `hand_over`, to whom.
+
+    `step`: of `retry`, an earlier step that is done anew with all that came after it; without one, the step at which it got stuck.
 
     AlreadyChosen if it is not stuck there any more, NotPossible if this can't be done with it.
     """
@@ -106,7 +108,8 @@ def choose(run: Run, choice: Choice, *, at: int, by: Actor, note: str = "", to: 
         if choice not in now.choices:
             raise NotPossible(f"Possible are: {', '.join(now.choices)}.", choices=list(now.choices))
         _check_to(held.row, choice, to)
-        told = DeadLetterResolved(letter=held.row.pk, choice=choice, to=to.pk if to else None)
+        earlier = _from(held.row, choice, now, step)
+        told = DeadLetterResolved(letter=held.row.pk, choice=choice, to=to.pk if to else None, step=earlier)
         held.append(told, actor=by, texts={"note": Text(note.strip())} if note.strip() else {}, caused_by=at)
         held.change(handed_to=None)
         CARRY_OUT[choice](held, now.where, now.undoable, to)
@@ -140,6 +143,18 @@ def _check_to(run: Run, choice: Choice, to: User | None) -> None:
         raise BadInput("Name somebody of this workspace who may recover runs.")
     if choice != "hand_over" and to is not None:
         raise BadInput("Only what is handed over goes to somebody.")
+
+
+def _from(run: Run, choice: Choice, now: Standing, step: str) -> str | None:
+    """The earlier step that is done anew; None if it goes on at the step at which it got stuck. NotPossible, or BadInput."""
+    if not step or step == now.where.step:
+        return None
+    if choice != "retry":
+        raise BadInput("Only what is tried again begins at a step.")
+    if now.where.reason == "undo_failed" or not resuming.again(run.pk, step):
+        why = "It can’t be resumed from this step: what came after it can’t be made again. Fork the run from there."
+        raise NotPossible(why, steps=resuming.steps(resuming.rows([run.pk])[run.pk]))
+    return step
 
 
 def _retry(held: Held, where: Parking, undoable: list[Effect], to: User | None) -> None:

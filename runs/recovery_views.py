@@ -39,7 +39,7 @@ def choose(request: HttpRequest, run_id: UUID) -> HttpResponse:
     given = form.cleaned_data
     to = User.objects.filter(pk=given["to"]).first() if given["choice"] == "hand_over" and given["to"] else None
     try:
-        recovery.choose(run, given["choice"], at=given["at"], by=request.actor, note=given["note"], to=to)
+        recovery.choose(run, given["choice"], at=given["at"], by=request.actor, note=given["note"], to=to, step=given["step"])
     except (recovery.AlreadyChosen, recovery.NotPossible, BadInput) as refusal:
         messages.error(request, _told(refusal))
     else:

@@ -2,7 +2,7 @@
 
 from runs.story.deeds import clear_block
 from runs.story.draft import Draft, tells
-from runs.story.shapes import At, Code, Moment, Rich, Who
+from runs.story.shapes import At, Code, Moment, Rich, Step, Who
 from runs.story.wire import Line
 from runs.story.work import TROUBLE, cited
 
@@ -131,7 +131,8 @@ def dead_letter(draft: Draft, line: Line) -> None:
 def dead_letter_resolved(draft: Draft, line: Line) -> None:
     choice = line.word("choice")
     to: Rich = (Who("human", line.word("to")),) if line.word("to") else ()
-    draft.add(line, "decision", (line.who, f" {CHOICES.get(choice, choice)}", *to), icon="person", said=line.text("note"))
+    again: Rich = (", from “", Step(line.word("step")), "” on") if line.word("step") else ()
+    draft.add(line, "decision", (line.who, f" {CHOICES.get(choice, choice)}", *to, *again), icon="person", said=line.text("note"))
 
 
 @tells("webhook.received")

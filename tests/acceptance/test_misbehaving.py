@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 
-from tests.acceptance.triage import Person, Triage, ledger
+from tests.acceptance.triage import PATIENCE, Person, Triage, ledger
 from tests.stack import Stack
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +73,38 @@ def test_a_refused_key_changes_nothing_and_people_are_asked_anew(stack, riley, o
     run.verify()
 
 
-def choose(otto: Person, run: Triage, choice: str) -> None:
+def test_a_run_is_resumed_from_the_middle_and_then_forked_with_another_wish(stack, riley, otto):
+    run = misbehaving(stack, "resume-from-the-middle")
+    run.wait_for("parked")
+    choose(otto, run, "retry")
+    until(lambda: run.types().count("run.parked") == 2, within=PATIENCE, what="it to fail again on what the CRM said, which is recorded")
+    choose(otto, run, "retry", step="check_account#1")
+    riley.decide(run.waiting_action(), "approved")
+    run.wait_for("succeeded")
+    assert run.types().count("artifact.created") >= 3 and len(run.messages()) == 1
+    assert stack.manage("replay", run.ref).startswith(f"{run.ref}: same.")
+    fork = forked(otto, run, "model.draft-reply#1", wishes="We offer a credit note as well.")
+    riley.decide(fork.waiting_action(), "approved")
+    fork.wait_for("succeeded")
+    assert len(run.messages()) == 1 and "credit note" in fork.messages()[0].get_body(("plain",)).get_content()
+    notes = [effect for effect in ledger(stack, "crm.note") if effect["key"] == run.grant_key("update_crm")]
+    assert [effect["done"] for effect in notes] == [1]  # the same note, under the same key
+    assert "It was exactly this" in riley.http.get(f"/actions/{UUID(str(fork.actions('update_crm')[0]['id']))}").text
+    fork.verify()
+
+
+def forked(otto: Person, run: Triage, step: str, **edits: str) -> Triage:
+    key = re.search(r'name="key" value="([0-9a-f]+)"', otto.http.get(f"/runs/{run.id}/forks").text)
+    assert key
+    form = {"key": key[1], "place": step} | {f"edit|{step}|{name}": text for name, text in edits.items()}
+    page = otto.post(f"/runs/{run.id}/forks", form)
+    assert page.status_code == 200, page.text[-3000:]
+    ref = run.stack.query("SELECT ref FROM runs_run WHERE forked_from_id = %s", run.id)[0]["ref"]
+    return Triage(run.stack, ref)
+
+
+def choose(otto: Person, run: Triage, choice: str, step: str = "") -> None:
     page = otto.http.get("/recovery").text
     at = re.search(rf'value="{run.id}@(\d+)"', page)
     assert at, page[-3000:]
-    assert otto.post(f"/runs/{run.id}/recovery", {"choice": choice, "at": at[1]}).status_code == 200
+    assert otto.post(f"/runs/{run.id}/recovery", {"choice": choice, "at": at[1], "step": step}).status_code == 200

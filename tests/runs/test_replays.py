@@ -75,7 +75,7 @@ def test_a_finished_run_is_the_same_and_nothing_is_asked_of_the_outside(finished
     for name in ("look", "say", "note_it"):
         monkeypatch.setitem(TOOLS, name, TOOLS[name])
         monkeypatch.setattr(TOOLS[name].__class__, "__call__", never)
-    monkeypatch.setattr(models, "ask", never)
+    monkeypatch.setattr(models, "tries", never)
     before = (finished.seq, outside.reads, len(outside.done), JournalEntry.objects.count(), ProposedAction.objects.count())
     found = replaying.replay(finished)
     finished.refresh_from_db()

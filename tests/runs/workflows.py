@@ -17,7 +17,7 @@ class World:
 
     done: list[tuple[str, str, Any]] = field(default_factory=list)
     reads: int = 0
-    faults: list[Exception] = field(default_factory=list)
+    faults: list[Exception | None] = field(default_factory=list)
     drop_answer: bool = False
     turns: list[dict[str, Any]] = field(default_factory=list)  # what a scripted model chooses
     told: list[dict[str, Any]] = field(default_factory=list)  # what it was told last
@@ -39,8 +39,8 @@ def reset() -> World:
 @tool(effect="read", title="Look", retry=Retry(attempts=3, first=0), touches=lambda a: {"thing": [a["thing"]]})
 def look(call: Call, thing: str) -> dict[str, Any]:
     world.reads += 1
-    if world.faults:
-        raise world.faults.pop(0)
+    if world.faults and (fault := world.faults.pop(0)) is not None:
+        raise fault
     return {"thing": thing, "looks": world.reads}
 
 
@@ -194,6 +194,7 @@ def later(run: Channel) -> None:
     run.report("Later")
 
 
+<<<<<<< HEAD
 def on_webhook(body: Mapping[str, Any]) -> Intake | None:
     if body.get("type") == "fail":
         raise RuntimeError("a mistake in the workflow's own code")
@@ -214,6 +215,20 @@ def hooked(run: Channel, thing: str) -> None:
 def is_told(run: Channel) -> None:
     run.plan("Wait")
     run.report(" ".join(run.wait_for("signal").body.notes))
+=======
+@workflow("test-looks", version=1, reads=("context",))
+def looks(run: Channel, thing: str) -> None:
+    run.plan("Look", "Phrase it", "Say it")
+    seen = run.step(look, thing)
+    run.context()
+    phrased = run.ask_model("phrase", thing=seen.thing)
+    run.artifact("text.txt", phrased.text)
+    run.step(look, thing)
+    answer = run.propose(say, to=["a@example.org"], text=phrased.text)
+    if answer.approved:
+        run.perform(answer)
+    run.report("Said", cites=[answer])
+>>>>>>> 575b5a9 (WIP)
 
 
 @workflow("test-raises", version=1)

@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def _do(self, name: str | None) -> None:
         if name is None:
-            self.stdout.write("\n".join(f"{each:17} {one.what}" for each, one in NAMES.items()))
+            self.stdout.write("\n".join(f"{each:22} {one.what}" for each, one in NAMES.items()))
         elif name == "clear":
             behave()
             self.stdout.write("The desk behaves again.")

@@ -1,0 +1,48 @@
+"""Resuming a run from the middle: an earlier step is done anew in the same run, where all that came after it can be done anew too.
+
+What can be done anew: reads, model calls, and what the run tells and keeps. What was proposed or done outside, and a child run, can't be:
+from before those a run is forked. What people said since then (answers, context) is kept.
+"""
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from runs.engine import journal, ledger
+from runs.models import JournalEntry
+
+AGAIN = ("step", "model", "artifact", "note", "milestone", "plan", "report", "block")
+KEPT = ("context", "ask", "timer", "now")
+Row = tuple[str, str, str]  # a journal entry: its step, kind and state
+
+
+def rows(run_ids: Sequence[UUID]) -> dict[UUID, list[Row]]:
+    """The journals of some runs, in order. One query."""
+    found: dict[UUID, list[Row]] = {run_id: [] for run_id in run_ids}
+    entries = JournalEntry.objects.filter(run_id__in=run_ids).order_by("run_id", "position")
+    for run_id, *row in entries.values_list("run_id", "step", "kind", "state"):
+        found[run_id].append((row[0], row[1], row[2]))
+    return found
+
+
+def steps(entries: Sequence[Row]) -> list[str]:
+    """The completed steps from which a run can be resumed, in order."""
+    return [step for step, kind, state in _tail(entries) if kind in ("step", "model") and state == "done"][::-1]
+
+
+def again(run_id: UUID, step: str) -> bool:
+    """Have a step and what came after it done anew, in the caller's transaction, under the run's lock. False if that can't be."""
+    entries = rows([run_id])[run_id]
+    if step not in steps(entries):
+        return False
+    names = [each for each, _, _ in entries]
+    after = entries[names.index(step) :]
+    journal.forget(run_id, [each for each, kind, _ in after if kind in AGAIN])
+    return True
+
+
+def _tail(entries: Sequence[Row]) -> Iterator[Row]:
+    """The entries after the last that can't be made again, the newest first."""
+    for entry in reversed(entries):
+        if entry[1] not in (*AGAIN, *KEPT) or ledger.is_undo(entry[0]):
+            return
+        yield entry
