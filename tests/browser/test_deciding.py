@@ -344,6 +344,11 @@ def test_on_a_phone_nothing_runs_off_the_screen_and_it_can_be_decided(new_contex
     open_live(page, waiting, "Riley")
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 390, f"the page is {width} px wide"
+    page.get_by_role("link", name="Edit…").tap()
+    expect(page.get_by_label("Subject")).to_be_visible()
+    field, bar = page.get_by_label("Subject").bounding_box(), page.get_by_role("group", name="Your version").bounding_box()
+    assert field and bar and field["y"] > 0 and field["y"] + field["height"] < bar["y"], "the fields are there at once"
+    page.get_by_role("link", name="Discard changes").tap()
     page.get_by_role("button", name="Approve exactly this").tap()
     page.get_by_role("button", name="Approve and send").tap()
     expect(page.get_by_text("You approved exactly this.")).to_be_visible()
@@ -383,6 +388,9 @@ def test_a_manager_watches_it_being_decided_and_sees_it_redacted(new_context, wa
     morgan = open_live(new_context().new_page(), waiting, "Morgan")
     expect(morgan.get_by_text("You see this redacted.")).to_be_visible()
     expect(morgan.get_by_role("button", name=re.compile("Approve|Reject"))).to_have_count(0)
+    morgan.set_viewport_size({"width": 1100, "height": 700})  # where the evidence stands under the action
+    action, evidence = (morgan.locator(part).bounding_box() for part in (".panel__main", ".evidence"))
+    assert action and evidence and evidence["y"] >= action["y"] + action["height"] - 1
     riley = open_live(new_context().new_page(), waiting, "Riley")
     riley.get_by_role("button", name="Approve exactly this").click()
     riley.get_by_role("button", name="Approve and send").click()
