@@ -159,11 +159,7 @@ def otto(cast, sign_in) -> Client:
 
 
 def test_the_page_says_what_happened_what_was_done_and_what_can_be_chosen(cast, run, undoing, otto, django_assert_max_num_queries):
-<<<<<<< HEAD
-    with django_assert_max_num_queries(18):
-=======
-    with django_assert_max_num_queries(17):
->>>>>>> 575b5a9 (WIP)
+    with django_assert_max_num_queries(19):
         page = text(otto.get("/recovery"))
     assert "Stuck runs 2" in page
     assert "It was tried as often as it may be." in page and "“Look” failed: it was not available" in page and "3 times, last at" in page

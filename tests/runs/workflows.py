@@ -194,7 +194,6 @@ def later(run: Channel) -> None:
     run.report("Later")
 
 
-<<<<<<< HEAD
 def on_webhook(body: Mapping[str, Any]) -> Intake | None:
     if body.get("type") == "fail":
         raise RuntimeError("a mistake in the workflow's own code")
@@ -215,7 +214,8 @@ def hooked(run: Channel, thing: str) -> None:
 def is_told(run: Channel) -> None:
     run.plan("Wait")
     run.report(" ".join(run.wait_for("signal").body.notes))
-=======
+
+
 @workflow("test-looks", version=1, reads=("context",))
 def looks(run: Channel, thing: str) -> None:
     run.plan("Look", "Phrase it", "Say it")
@@ -228,7 +228,6 @@ def looks(run: Channel, thing: str) -> None:
     if answer.approved:
         run.perform(answer)
     run.report("Said", cites=[answer])
->>>>>>> 575b5a9 (WIP)
 
 
 @workflow("test-raises", version=1)
