@@ -13,7 +13,7 @@ from artifacts import vault
 from artifacts.models import Payload
 from config import clock
 from runs.engine.tools import Tool
-from runs.models import Event, Run
+from runs.models import Run
 
 AT_ONCE = 250  # payloads opened together: their bytes are in memory only for so long
 
@@ -33,7 +33,7 @@ def of(run: Run, tool: Tool, what: CanonicalAction, taint: Taint) -> Case:
         recipients=len(what.recipients),
         outside=_some_outside(run.workspace_id, what.recipients),
         new=len(to) < len(what.recipients) or any(not times for times in known.values()),
-        planned=Event.objects.filter(run_month=run.month, run_id=run.pk, type="plan.set").exists(),
+        planned=run.plans > 0,
     )
 
 

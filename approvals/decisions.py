@@ -12,7 +12,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from django.db import DatabaseError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from access import rules
 from access.errors import Forbidden, Refusal
@@ -174,22 +174,28 @@ def withdraw_open(run: Held, *, reason: Literal["agent", "cancelled", "ended"]) 
     open_actions = ProposedAction.objects.filter(run_id=run.row.pk).filter(
         Q(state="waiting") | Q(state="approved", grant__redeemed_at=None, grant__voided_at=None)
     )
-    withdrawn = list(open_actions.order_by("proposed_at"))
-    for action in withdrawn:
-        seq = run.append(ActionWithdrawn(action=action.pk, reason=reason), actor=log.ENGINE)
-        grants.void(action)
-        close(action, "withdrawn", seq, before=("waiting", "approved"))
-    return len(withdrawn)
+    return _withdraw(run, open_actions, by=log.ENGINE, reason=reason)
 
 
 def withdraw_waiting(run: Held, *, by: Actor, note: Payload | None) -> int:
     """Withdraw every action of a run that nobody has decided on, because it plans anew. In the caller's transaction."""
-    waiting = list(ProposedAction.objects.filter(run_id=run.row.pk, state="waiting").order_by("proposed_at"))
-    for action in waiting:
-        texts = {"reason": note} if note else {}
-        seq = run.append(ActionWithdrawn(action=action.pk, reason="revised"), actor=by, texts=texts)
-        close(action, "withdrawn", seq, before=("waiting",), why=note)
-    return len(waiting)
+    return _withdraw(run, ProposedAction.objects.filter(run_id=run.row.pk, state="waiting"), by=by, reason="revised", note=note)
+
+
+def _withdraw(
+    run: Held,
+    actions: QuerySet[ProposedAction],
+    *,
+    by: Actor,
+    reason: Literal["agent", "cancelled", "ended", "revised"],
+    note: Payload | None = None,
+) -> int:
+    withdrawn = list(actions.order_by("proposed_at"))
+    for action in withdrawn:
+        seq = run.append(ActionWithdrawn(action=action.pk, reason=reason), actor=by, texts={"reason": note} if note else {})
+        grants.void(action)
+        close(action, "withdrawn", seq, before=(action.state,), why=note)
+    return len(withdrawn)
 
 
 def locked(pk: UUID) -> ProposedAction:

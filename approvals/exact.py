@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import orjson
 from cryptography.exceptions import InvalidTag
@@ -15,6 +16,8 @@ from artifacts import vault
 from artifacts.models import Payload
 from artifacts.vault import Erased
 from runs.engine.gates import Proposal
+
+NOT_KEPT = ""  # the sameness of what was proposed before it was kept
 
 
 def build(proposal: Proposal) -> CanonicalAction:
@@ -91,7 +94,7 @@ def attachment(action: ProposedAction, index: int) -> tuple[Attachment, Payload]
     return read(action).attachments[index], payload
 
 
-def sameness(action: CanonicalAction) -> str:
-    """A digest that is equal for the same thing proposed twice: the nonce, and whatever was made of it, is left out."""
+def sameness(action: CanonicalAction, run_id: UUID) -> str:
+    """A digest that is equal for the same thing proposed twice in a run: the nonce, and whatever was made of it, is left out."""
     text = canonical.canonical_bytes(action)
-    return hashlib.sha256(text.replace(action.nonce.encode(), b"")).hexdigest()
+    return hashlib.sha256(run_id.bytes + text.replace(action.nonce.encode(), b"")).hexdigest()

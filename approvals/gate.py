@@ -1,12 +1,9 @@
 """Approvals as the engine's gate: every write and send of a workflow comes through here."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
-
-import orjson
 
 from access.models import Workspace
 from access.rules import Actor
@@ -38,14 +35,15 @@ from artifacts import vault
 from artifacts.models import Payload
 from config import clock
 from runs import log
-from runs.engine import gates
+from runs.engine import family, gates
 from runs.engine.gates import Answer, Attached, Proposal, Redemption, Refused
 from runs.engine.tools import TOOLS, Tool
 from runs.errors import InFlight
 from runs.log import Held
-from runs.models import Event, Run
+from runs.models import Run
 from runs.vocabulary import ActionDelivered, ActionProposed
 
+SAME_COUNTED = 1000
 RISKS = {"read": 1, "write": 1, "send": 2}
 NEVER = {
     "never": "The policy “{rule}” never allows {tool}.",
@@ -187,29 +185,8 @@ def taint_of(run: Run, tool: Tool) -> Taint:
     """
     if not run.workflow:
         return Taint(True, True, tool.sends_out)
-    used = [tool, *(TOOLS[name] for name in tools_used(run) if name in TOOLS)]  # itself too: it may read and send in one call
+    used = [tool, *(TOOLS[name] for name in family.tools_used(run) if name in TOOLS)]  # itself too: it may read and send in one call
     return Taint(any(t.reads_private for t in used), any(t.reads_untrusted for t in used), tool.sends_out)
-
-
-def tools_used(run: Run) -> set[str]:
-    """The names of the tools that this run, or another of its family, has started."""
-    months = family(run)
-    started = Event.objects.filter(run_month__in=set(months.values()), run_id__in=list(months), type="tool.started")
-    return {orjson.loads(body)["data"]["tool"] for body in started.values_list("body", flat=True)}
-
-
-def family(run: Run) -> dict[UUID, date]:
-    """A run with all whose child it is or from which it was forked, and all of their children: each with its month."""
-    root, found = run, {}
-    while root.parent is not None:
-        root = root.parent
-    if root.forked_from is not None:
-        found = family(root.forked_from)
-    ahead = {root.pk: root.month}
-    while ahead:
-        found |= ahead
-        ahead = dict(Run.objects.filter(parent_id__in=list(ahead)).values_list("pk", "month"))
-    return found
 
 
 def put_up(
@@ -260,6 +237,7 @@ def _kept(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, ru
         card=tool.card,
         executor=tool.executor,
         digest=digest,
+        sameness=exact.sameness(what, run.pk),
         canonical=vault.keep(run.workspace_id, canonical.canonical_bytes(what), label=label, media_type="application/json"),
         attachments=[str(attached.payload.pk) for attached in proposal.attachments],
         subject=vault.keep(run.workspace_id, tool.describe(proposal.arguments), label=tool.label),
@@ -295,10 +273,11 @@ def _facts(held: Held, proposal: Proposal, what: CanonicalAction) -> inspection.
     """What is known here: whose addresses are inside, who was written to before, and the same thing proposed before in this run."""
     workspace_id = held.row.workspace_id
     same = _same_before(held.row.pk, what)
+    hosts = inspection.names_hosts(what)
     return inspection.Facts(
         internal_domains=frozenset(Workspace.objects.values_list("mail_domains", flat=True).get(pk=workspace_id)),
         known_addresses=frozenset(address for address, times in contacts.written_to(workspace_id, what.recipients).items() if times),
-        known_domains=contacts.domains(workspace_id),
+        known_domains=contacts.domains(workspace_id) if hosts else frozenset(),
         contents={a.payload.commitment: vault.open_bytes(a.payload) for a in proposal.attachments},
         executed_same=sum(1 for action in same if action.state == "approved" and action.grant.outcome == "executed"),
         rejected_same=sum(1 for action in same if action.state == "rejected"),
@@ -319,16 +298,17 @@ def _paid(workspace_id: UUID, tool: Tool, what: CanonicalAction) -> dict[str, An
 
 
 def _same_before(run_id: UUID, what: CanonicalAction) -> list[ProposedAction]:
-    """Settled actions of this run that are the same but for their nonce."""
-    earlier = ProposedAction.objects.select_related("grant").filter(run_id=run_id, tool=what.tool, state__in=("approved", "rejected"))
-    wanted = exact.sameness(what)
-    return [action for action in earlier if _sameness(action) == wanted]
+    """Settled actions of this run that are the same but for their nonce, SAME_COUNTED at most."""
+    same = exact.sameness(what, run_id)
+    earlier = ProposedAction.objects.select_related("grant").filter(run_id=run_id, state__in=("approved", "rejected"))
+    found = earlier.filter(sameness__in=(same, exact.NOT_KEPT), tool=what.tool).order_by("proposed_at")[:SAME_COUNTED]
+    return [action for action in found if (action.sameness or _sameness(action)) == same]
 
 
 def _sameness(action: ProposedAction) -> str:
     """Empty of what can't be read any more: one damaged action must not keep every later one from being proposed."""
     try:
-        return exact.sameness(exact.whole(action))
+        return exact.sameness(exact.whole(action), action.run_id)
     except Unreadable:
         return ""
 

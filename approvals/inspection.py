@@ -127,6 +127,11 @@ def doubtful_hosts(action: CanonicalAction, facts: Facts) -> Iterator[Warning]:
                 yield Warning(code, severity, path, {"passes_for": doubt.passes_for[:253], **_odd(host, doubt)})
 
 
+def names_hosts(action: CanonicalAction) -> bool:
+    """Whether any name of a host stands in it: only then it matters which ones are known."""
+    return any(True for _, text in _texts(action) for _ in domains.hosts(text))
+
+
 def _odd(host: str, doubt: domains.Doubt) -> dict[str, int | str]:
     """The character by which a host's name differs from what it passes for: its code, and if they can be laid side by side, its place
     and the code of what the other name has there."""

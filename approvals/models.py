@@ -124,6 +124,7 @@ class ProposedAction(models.Model):
     card = models.CharField(max_length=20)  # which card draws it: email, generic …
     executor = models.CharField(max_length=10)  # handrail | agent
     digest = models.CharField(max_length=64)
+    sameness = models.CharField(max_length=64, blank=True)  # equal for the same thing proposed again in its run, whatever the nonce
     canonical = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")
     attachments = models.JSONField(default=list)  # payload ids, in the canonical order
     subject = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")  # “E-mail a reply to Marta Oyelaran”
@@ -167,6 +168,7 @@ class ProposedAction(models.Model):
             models.Index(
                 fields=["workspace", "-settled_at"], name="action_settled", condition=Q(settled_at__isnull=False)
             ),  # no longer yours
+            models.Index(fields=["run", "sameness"], name="action_same"),  # asked at each proposal: is it a repeat?
         ]
 
     def __str__(self) -> str:

@@ -7,19 +7,24 @@ content can be moved to another row.
 
 import hashlib
 import secrets
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
+import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from access import inserting
 from access.errors import Refusal
 from access.ids import uuid7
+from access.inserting import Statement
 from access.models import User
 from artifacts.models import Label, Payload, WorkspaceKey
 from artifacts.redaction import redact
@@ -71,6 +76,32 @@ def sealed(workspace_id: UUID, contents: Iterable[tuple[bytes | str, Label | str
 def store(payloads: list[Payload]) -> None:
     """Insert what `sealed` made, in the caller's transaction. One statement."""
     Payload.objects.bulk_create(payloads)
+
+
+def insertion(payloads: Sequence[Payload]) -> Statement:
+    """The same as a statement of PostgreSQL with its values, for whoever writes it together with others."""
+    return inserting.insertion("artifacts_payload", _COLUMNS, [[_column(payload, name) for name in _COLUMNS] for payload in payloads])
+
+
+def _column(payload: Payload, name: str) -> Any:
+    value = getattr(payload, name)
+    return orjson.dumps(value).decode() if name == "findings" else value
+
+
+_COLUMNS = {
+    "id": "uuid",
+    "workspace_id": "uuid",
+    "label": "text",
+    "media_type": "text",
+    "size": "bigint",
+    "commitment": "text",
+    "key_id": "bigint",
+    "wrapped": "bytea",
+    "content": "bytea",
+    "rendition": "text",
+    "findings": "jsonb",
+    "created_at": "timestamptz",
+}
 
 
 def _bytes(content: bytes | str) -> bytes:
@@ -148,8 +179,24 @@ def _open(payload: Payload) -> tuple[bytes, bytes]:
 
 
 def _current_key(workspace_id: UUID) -> WorkspaceKey:
+    """The newest key. It is looked for again after some seconds; one that is so new that it may yet be taken back is not remembered."""
+    read_at, known = _keys.get(workspace_id, (0.0, None))
+    if known is not None and time.monotonic() - read_at < _REMEMBERED:
+        return known
     newest = WorkspaceKey.objects.filter(workspace_id=workspace_id).order_by("-version").first()
-    return newest or _first_key(workspace_id)
+    if newest is None:
+        return _first_key(workspace_id)
+    if clock.now() - newest.created_at > _SETTLED:
+        if len(_keys) > _KEYS_KEPT:
+            _keys.clear()
+        _keys[workspace_id] = time.monotonic(), newest
+    return newest
+
+
+_REMEMBERED = 5.0  # seconds
+_SETTLED = timedelta(seconds=30)  # longer than a transaction lasts
+_KEYS_KEPT = 1000
+_keys: dict[UUID, tuple[float, WorkspaceKey]] = {}
 
 
 def _first_key(workspace_id: UUID) -> WorkspaceKey:

@@ -237,7 +237,11 @@ def _postgresql(url: str, pool: int) -> dict[str, object]:
     if database["ENGINE"] != "django.db.backends.postgresql":
         raise env.OddSetting("DATABASE_URL must start with postgres:// or postgresql://. For SQLite leave it out: it lies in DATA_DIR.")
     # a process that was frozen inside a transaction may not hold its locks, and so everybody else, for ever
-    options = {"options": "-c lock_timeout=10s -c idle_in_transaction_session_timeout=10s", "application_name": "handrail"}
+    options = {
+        "options": "-c lock_timeout=10s -c idle_in_transaction_session_timeout=10s",
+        "application_name": "handrail",
+        "prepare_threshold": 3,
+    }
     if pool:
         options["pool"] = {"min_size": 1, "max_size": pool, "timeout": 10}
     database["OPTIONS"] = options | database.get("OPTIONS", {})

@@ -19,7 +19,8 @@ from artifacts import vault
 from artifacts.vault import Shown
 from config import clock
 from runs import recovery
-from runs.engine import gates, resuming
+from runs.engine import compensation, gates, ledger, resuming
+from runs.engine.ledger import Told
 from runs.engine.tools import TOOLS
 from runs.lifecycle import State
 from runs.models import Event, ReceivedWebhook, Run
@@ -36,8 +37,7 @@ TRAIL = 3
 LATELY = timedelta(hours=24)
 RECENT = 10
 FAILURES = ("step.failed", "effect.undo_failed", "action.unknown", "action.executed")
-EFFECTS = ("effect.done", "effect.undone", "effect.undo_failed")
-TOLD = tuple({"run.parked", *FAILURES, *EFFECTS})
+TOLD = tuple({"run.parked", *FAILURES, *ledger.TOLD})
 WORDS: Mapping[str, str] = {
     "retry": "Try again",
     "compensate": "Undo everything",
@@ -50,7 +50,6 @@ CHOSE: Mapping[str, tuple[str, str]] = {  # choice → its colour, and its word 
     "hand_over": ("paused", "Handed over"),
     "give_up": ("cancelled", "Given up"),
 }
-Told = tuple[int, Any, dict[str, str]]  # an event: its number, its parsed body, its payloads by role
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,13 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
     open_ends = gates.current().open_outcomes([run.pk for run in runs])
     sees = {place: rules.can(actor, "runs.events", place) for place in {run.workspace_id for run in runs}}
     holders = {place: tuple(recovery.people(place)) for place in {run.workspace_id for run in runs}}
-    cases = [_case(run, told[run.pk], texts, open_ends.get(run.pk, 0), holders[run.workspace_id]) for run in runs if told[run.pk]]
+    parents = set(Run.objects.filter(parent__in=runs, state=State.SUCCEEDED).values_list("parent_id", flat=True))
+    kin = {run.pk: len(compensation.undoable(run)) for run in runs if run.pk in parents}
+    cases = [
+        _case(run, told[run.pk], texts, open_ends.get(run.pk, 0), holders[run.workspace_id], kin.get(run.pk))
+        for run in runs
+        if told[run.pk]
+    ]
     fork = {place: rules.can(actor, "runs.start", place) for place in sees}
     journals = resuming.rows([case.run.pk for case in cases])
     return [
@@ -197,11 +202,14 @@ def _earlier(case: Case, journal: Sequence[resuming.Row]) -> tuple[tuple[str, st
     return tuple((step, step_title(step)) for step in reversed(resuming.steps(journal)))
 
 
-def _case(run: Run, lines: Sequence[Told], texts: Mapping[UUID, Shown], unclear: int, people: tuple[User, ...]) -> Case:
+def _case(
+    run: Run, lines: Sequence[Told], texts: Mapping[UUID, Shown], unclear: int, people: tuple[User, ...], can_undo: int | None
+) -> Case:
+    """`can_undo`: how much can be undone, if its child runs did some of that."""
     seq, body, payloads = next(line for line in reversed(lines) if line[1]["type"] == "run.parked")
     where = recovery.parked_at(seq, body)
     effects = _effects(lines, texts)
-    can_undo = sum(done.can_undo and done.state != "undone" for done in effects)
+    can_undo = sum(done.can_undo and done.state != "undone" for done in effects) if can_undo is None else can_undo
     options = tuple(_option(choice, run, where, effects, can_undo) for choice in recovery.possible(run, where, can_undo, unclear))
     return Case(
         run=run,
@@ -251,17 +259,11 @@ def _sentence(words: str) -> str:
 
 
 def _effects(lines: Sequence[Told], texts: Mapping[UUID, Shown]) -> tuple[Done, ...]:
-    found: dict[str, Done] = {}
-    for seq, body, payloads in lines:
-        data, kind = body["data"], body["type"]
-        if kind == "effect.done":
-            tool = TOOLS.get(data["tool"])
-            words = _text(texts, payloads.get("subject")) or (tool.title if tool else data["tool"])
-            found[data["key"]] = Done(seq, words, "done", data["can_undo"])
-        elif kind in EFFECTS and data["key"] in found:
-            was = found[data["key"]]
-            found[data["key"]] = Done(was.seq, was.text, "undone" if kind == "effect.undone" else "failed", was.can_undo)
-    return tuple(found.values())
+    return tuple(Done(e.seq, _text(texts, e.subject) or _title(e.tool), e.state, e.can_undo) for e in ledger.fold(lines))
+
+
+def _title(tool: str) -> str:
+    return TOOLS[tool].title if tool in TOOLS else tool
 
 
 def _trail(lines: Sequence[Told], parked: int) -> list[Mark]:

@@ -3,7 +3,11 @@
 A lost wake-up costs time, never an event: readers look again every few seconds, and the sweep finds runs that nobody called a worker for.
 """
 
+import atexit
 import logging
+import os
+import threading
+import time
 from functools import lru_cache
 from uuid import UUID
 
@@ -13,15 +17,58 @@ from django.conf import settings
 from django.db import transaction
 
 CHANNEL = "handrail.wake"
+GAP = 0.02  # seconds
+LAST = 1.0  # seconds that a process which ends waits for what it has to tell
 log = logging.getLogger(__name__)
 
 
 def wake(run_id: UUID, workspace_id: UUID, seq: int) -> None:
-    """Tell every process that follows this run. A dead Valkey is logged, never raised."""
+    """Tell every process that follows this run, at once and by a thread of its own: who appends waits for no answer of Valkey's.
+
+    A run that is appended to again within GAP is told of once for all of that. A dead Valkey is logged, never raised.
+    """
+    _teller().put(run_id, workspace_id, seq)
+
+
+class _Teller:
+    """Sends what is put into it."""
+
+    def __init__(self) -> None:
+        self.heads: dict[UUID, tuple[UUID, int]] = {}
+        self.news, self.sent = threading.Event(), threading.Event()
+        self.sent.set()
+        threading.Thread(target=self._run, name="wake-ups", daemon=True).start()
+
+    def put(self, run_id: UUID, workspace_id: UUID, seq: int) -> None:
+        self.sent.clear()
+        self.heads[run_id] = workspace_id, seq
+        self.news.set()
+
+    def _run(self) -> None:
+        while self.news.wait():
+            self.news.clear()
+            while self.heads:
+                run_id, (workspace_id, seq) = self.heads.popitem()
+                _send(run_id, workspace_id, seq)
+            self.sent.set()
+            time.sleep(GAP)
+
+
+def _send(run_id: UUID, workspace_id: UUID, seq: int) -> None:
     try:
         _valkey().publish(CHANNEL, orjson.dumps({"run": str(run_id), "workspace": str(workspace_id), "seq": seq}))
-    except redis.RedisError as error:
+    except Exception as error:  # whatever it is, the next one may fare better
         log.warning("wake-up not sent", extra={"run": str(run_id), "seq": seq, "error": type(error).__name__})
+
+
+@lru_cache(maxsize=1)
+def _teller() -> _Teller:
+    teller = _Teller()
+    atexit.register(teller.sent.wait, LAST)
+    return teller
+
+
+os.register_at_fork(after_in_child=lambda: _teller.cache_clear())  # a thread stays with its process
 
 
 def rights_changed(**_: object) -> None:

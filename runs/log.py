@@ -12,13 +12,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, Protocol
 from uuid import UUID
 
 import orjson
+import psycopg
 from django.db import connection, transaction
+from django.db.models import JSONField, Model
 
+from access import inserting
 from access.errors import NotFound
+from access.inserting import Statement
 from access.rules import SYSTEM, Actor
 from artifacts import vault
 from artifacts.models import Artifact, Payload
@@ -27,7 +32,7 @@ from runs import lifecycle, live
 from runs.errors import IllegalTransition, InvalidEvent, RunEnded, StaleToken
 from runs.lifecycle import State
 from runs.models import Event, Lease, Run
-from runs.vocabulary import Data
+from runs.vocabulary import Data, PlanSet, ToolStarted
 
 ENGINE = SYSTEM
 MAX_BODY = 64 * 1024
@@ -61,6 +66,13 @@ class _Pending:
     sender: str | None
 
 
+class Rows(Protocol):
+    """Rows that are written with the events. `statement` is for PostgreSQL, which writes all in one; elsewhere they write themselves."""
+
+    def statement(self) -> Statement: ...
+    def write(self) -> None: ...
+
+
 @dataclass
 class Held:
     """A run whose row lock is held. `row` is as the database has it; changes go through `append`, `move` and `change`."""
@@ -69,6 +81,7 @@ class Held:
     changed: dict[str, Any] = field(default_factory=dict)
     pending: list[_Pending] = field(default_factory=list)
     texts: list[Payload] = field(default_factory=list)  # sealed, and stored with the events
+    rows: dict[str, Rows] = field(default_factory=dict)  # by whose they are (engine: its journal)
     ending: State | None = None  # what `move` is ending the run as
 
     def append(
@@ -81,8 +94,12 @@ class Held:
         caused_by: int | None = None,
         sender: str | None = None,
         sent_at: datetime | None = None,
+        at: datetime | None = None,
     ) -> int:
-        """Append one event and return its sequence number. RunEnded once the run has ended; an ending is written by `move` alone."""
+        """Append one event and return its sequence number. RunEnded once the run has ended; an ending is written by `move` alone.
+
+        `at`: when it was, if it is written down a moment after.
+        """
         if self.row.ended_at is not None:
             raise RunEnded(f"The run ended as {self.row.state}.", state=self.row.state)
         if lifecycle.ENDINGS.get(data.type) != self.ending:
@@ -91,12 +108,13 @@ class Held:
             raise InvalidEvent("An artifact stands in the event that made it, in the log of its own run.", type=data.type)
         payloads = self._sealed(data, texts or {})
         commitments = {role: payload.commitment for role, payload in payloads.items()}
-        body = _body(data, actor, commitments, caused_by, sender, sent_at)
+        body = _body(data, actor, commitments, caused_by, sender, sent_at, at)
         seq, prev = self.row.seq + 1, bytes(self.row.head_hash)
         digest = chained(prev, seq, body)
         ids = {role: str(payload.pk) for role, payload in payloads.items()}
         self.pending.append(_Pending(seq, data.type, body, prev, digest, artifact and artifact.pk, ids, sender))
         self.change(seq=seq, head_hash=digest)
+        self._sum_up(data)
         return seq
 
     def move(self, to: State, data: Data, *, actor: Actor = ENGINE, waiting: dict[str, Any] | None = None, **more: Any) -> int:
@@ -122,9 +140,22 @@ class Held:
             setattr(self.row, name, value)
         self.changed.update(fields)
 
+    def keep(self, text: Text) -> Payload:
+        """Seal something that belongs to no event. It is stored with the events."""
+        [made] = vault.sealed(self.row.workspace_id, [(text.content, text.label, text.media_type)])
+        self.texts.append(made)
+        return made
+
     def appended(self) -> Iterator[tuple[int, str, str]]:
         """What this transaction has appended so far: sequence number, type, body."""
         yield from ((event.seq, event.type, event.body) for event in self.pending)
+
+    def _sum_up(self, data: Data) -> None:
+        """Keep on the row what is asked of the log at each proposal, so that nobody reads the whole log for it."""
+        if isinstance(data, PlanSet):
+            self.change(plans=self.row.plans + 1)
+        elif isinstance(data, ToolStarted) and self.row.workflow and data.tool not in self.row.tools:
+            self.change(tools=[*self.row.tools, data.tool])  # an agent outside counts as having read all, whatever it says
 
     def _sealed(self, data: Data, texts: Mapping[str, Text | Payload]) -> dict[str, Payload]:
         """A payload for each text; what is not one yet is sealed, and stored when the events are."""
@@ -147,10 +178,8 @@ def holding(run_id: UUID, *, token: int | None = None) -> Iterator[Held]:
     `token`: the writer's fencing token; StaleToken if another worker has taken over since.
     """
     with transaction.atomic(durable=True):
-        row = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
-        if row is None:
-            raise NotFound
-        if token is not None and not Lease.objects.filter(run_id=run_id, token=token).exists():
+        row = _locked(run_id)
+        if token is not None and _newest_token(run_id) != token:  # asked under the lock, so that nobody changes it any more
             raise StaleToken(f"Token {token} has been overtaken.", token=token)
         before, held = row.seq, Held(row)
         yield held
@@ -179,12 +208,18 @@ def stamp(at: datetime) -> str:
 
 
 def _body(
-    data: Data, actor: Actor, commitments: Mapping[str, str], caused_by: int | None, sender: str | None, sent_at: datetime | None
+    data: Data,
+    actor: Actor,
+    commitments: Mapping[str, str],
+    caused_by: int | None,
+    sender: str | None,
+    sent_at: datetime | None,
+    at: datetime | None = None,
 ) -> str:
     body: dict[str, Any] = {
         "v": 1,
         "type": data.type,
-        "at": stamp(clock.now()),
+        "at": stamp(at or clock.now()),
         "actor": {"kind": actor.kind, "id": actor.id},
         "data": data.model_dump(mode="json", exclude_none=True),
         "payloads": dict(commitments),
@@ -200,16 +235,47 @@ def _body(
     return text
 
 
+def _locked(run_id: UUID) -> Run:
+    """The run's row, with its lock."""
+    if connection.vendor == "postgresql":
+        found = _ask(_LOCK, [run_id]).fetchone()
+        row = Run.from_db("default", _NAMES, [_read(f, value) for f, value in zip(_FIELDS, found, strict=True)]) if found else None
+    else:
+        row = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _read(field: Any, value: Any) -> Any:
+    return field.from_db_value(value, None, connection) if isinstance(field, JSONField) else value
+
+
+def _newest_token(run_id: UUID) -> int | None:
+    if connection.vendor == "postgresql":
+        found = _ask("SELECT token FROM runs_lease WHERE run_id = %s", [run_id]).fetchone()
+        return int(found[0]) if found else None
+    return Lease.objects.values_list("token", flat=True).filter(run_id=run_id).first()
+
+
+def _ask(text: str, values: list[Any]) -> Any:
+    """A statement of fixed text for PostgreSQL, with its values beside it, which it plans once. Django puts values into the text."""
+    connection.ensure_connection()
+    with connection.wrap_database_errors:
+        return psycopg.RawCursor(connection.connection).execute(_numbered(text), values)
+
+
+@lru_cache(maxsize=500)
+def _numbered(text: str) -> bytes:
+    first, *rest = text.split("%s")
+    return (first + "".join(f"${at}{part}" for at, part in enumerate(rest, 1))).encode()
+
+
 def _flush(held: Held, before: int) -> None:
-    if held.texts:
-        vault.store(held.texts)
-    if held.pending:
-        _insert(held)
+    if held.texts or held.rows or held.changed:
+        _write(held, before)
     if not held.changed:
         return
-    # the row lock makes this certain; the condition makes a mistake in locking loud
-    if Run.objects.filter(pk=held.row.pk, seq=before).update(**held.changed) != 1:
-        raise StaleToken("The log moved under this writer.")
     if held.row.parent_id is not None and "ended_at" in held.changed:
         _wake_parent(held.row.parent_id)
     for listener in listeners if held.pending else ():
@@ -217,6 +283,23 @@ def _flush(held: Held, before: int) -> None:
     _after_commit(live.wake, held.row.pk, held.row.workspace_id, held.row.seq)
     if held.changed.get("state") in (State.QUEUED.value, State.COMPENSATING.value) and held.row.workflow:
         _after_commit(live.call_worker, held.row.pk)
+
+
+def _write(held: Held, before: int) -> None:
+    """Payloads, events, what else there is, and last of all the run's row."""
+    events = [(held.row.month, held.row.pk, *_columns(e)) for e in held.pending]
+    if connection.vendor == "postgresql":
+        moved = _write_at_once(held, events, before)
+    else:
+        if held.texts:
+            vault.store(held.texts)
+        Event.objects.bulk_create(Event(**dict(zip(_EVENT, (*row[:8], orjson.loads(row[8]), row[9]), strict=True))) for row in events)
+        for rows in held.rows.values():
+            rows.write()
+        moved = not held.changed or Run.objects.filter(pk=held.row.pk, seq=before).update(**held.changed) == 1
+    # the row lock makes this certain; the condition makes a mistake in locking loud
+    if not moved:
+        raise StaleToken("The log moved under this writer.")
 
 
 def _wake_parent(parent_id: UUID) -> None:
@@ -236,26 +319,44 @@ def _after_commit(tell: Callable[..., None], *about: Any) -> None:
     transaction.on_commit(lambda: tell(*about), robust=True)
 
 
-def _insert(held: Held) -> None:
-    rows = [(held.row.month, held.row.pk, *_columns(e)) for e in held.pending]
-    if connection.vendor == "postgresql":
-        _insert_unnested(rows)
-    else:
-        names = ("run_month", "run_id", "seq", "type", "body", "prev_hash", "hash", "artifact_id", "payloads", "sender")
-        Event.objects.bulk_create(Event(**dict(zip(names, (*row[:8], orjson.loads(row[8]), row[9]), strict=True))) for row in rows)
-
-
 def _columns(e: _Pending) -> tuple[Any, ...]:
     return e.seq, e.type, e.body, e.prev_hash, e.hash, e.artifact_id, orjson.dumps(e.payloads).decode(), e.sender
 
 
-def _insert_unnested(rows: list[tuple[Any, ...]]) -> None:
-    """All rows in one statement of fixed shape: about nine times faster than a VALUES list of the same batch."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO runs_event (run_month, run_id, seq, type, body, prev_hash, hash, artifact_id, payloads, sender) "
-            "SELECT m, r, s, t, b, p, h, a, j::jsonb, i FROM unnest(%s::date[], %s::uuid[], %s::bigint[], %s::text[], %s::text[], "
-            "%s::bytea[], %s::bytea[], %s::uuid[], %s::text[], %s::text[]) AS e(m, r, s, t, b, p, h, a, j, i)",
-            columns,
-        )
+def _write_at_once(held: Held, events: list[tuple[Any, ...]], before: int) -> bool:
+    """All of it in one statement: one round trip, whatever is written. Whether the run's row was moved, if it was to be.
+
+    References between the rows hold when the transaction is committed, and not before.
+    """
+    parts = [vault.insertion(held.texts)] if held.texts else []
+    parts += [rows.statement() for rows in held.rows.values()]
+    parts += [inserting.insertion("runs_event", _EVENT, events)] if events else []
+    last, values = "SELECT 1", [value for _, given in parts for value in given]
+    if held.changed:
+        fields = [Run._meta.get_field(name) for name in held.changed]
+        last = f"UPDATE runs_run SET {', '.join(f'{f.column} = %s' for f in fields)} WHERE id = %s AND seq = %s"  # noqa: S608
+        values += [_saved(f, value) for f, value in zip(fields, held.changed.values(), strict=True)]
+        values += [held.row.pk, before]
+    named = ", ".join(f"part{at} AS ({sql})" for at, (sql, _) in enumerate(parts))
+    return bool(_ask(f"WITH {named} {last}" if parts else last, values).rowcount == 1)
+
+
+def _saved(field: Any, value: Any) -> Any:
+    return field.get_db_prep_save(value.pk if isinstance(value, Model) else value, connection)
+
+
+_FIELDS = Run._meta.concrete_fields
+_NAMES = [f.attname for f in _FIELDS]
+_LOCK = f"SELECT {', '.join(f.column for f in _FIELDS)} FROM runs_run WHERE id = %s FOR NO KEY UPDATE"  # noqa: S608
+_EVENT = {
+    "run_month": "date",
+    "run_id": "uuid",
+    "seq": "bigint",
+    "type": "text",
+    "body": "text",
+    "prev_hash": "bytea",
+    "hash": "bytea",
+    "artifact_id": "uuid",
+    "payloads": "jsonb",
+    "sender": "text",
+}

@@ -35,6 +35,7 @@ class Run(models.Model):
     starter_id = models.CharField(max_length=40)
     parent = models.ForeignKey("self", on_delete=models.PROTECT, related_name="children", null=True)  # whose work it does a part of
     parent_step = models.CharField(max_length=200, blank=True)  # the parent's step that waits for it
+    root = models.ForeignKey("self", on_delete=models.PROTECT, related_name="+", null=True)  # the first of a family; null: it is
     forked_from = models.ForeignKey("self", on_delete=models.PROTECT, related_name="forks", null=True)  # whose journal it took over
     forked_seq = models.PositiveBigIntegerField(default=0)  # up to which event of that run
     lineage = models.UUIDField(null=True)  # the first of the runs that were forked from one another; null: it has no fork and is none
@@ -47,6 +48,10 @@ class Run(models.Model):
     tokens = models.PositiveBigIntegerField(default=0)
     cost_micro = models.PositiveBigIntegerField(default=0)  # millionths of a euro
     working_ms = models.PositiveBigIntegerField(default=0)
+    steps = models.PositiveBigIntegerField(default=0)  # that its workflow has begun, as its budget counts them
+    # sums of its log, asked at each proposal
+    plans = models.PositiveIntegerField(default=0)
+    tools = models.JSONField(default=list)  # the names of those that its workflow has started
     state = models.CharField(max_length=12, choices=STATES, default=State.QUEUED)
     state_since = models.DateTimeField(default=clock.now)
     waiting = models.JSONField(default=dict)  # waiting: {"on": …, "action": id, "until": time}
@@ -145,7 +150,7 @@ class Signal(models.Model):
 class JournalEntry(models.Model):
     """What a step of a run was asked and what came of it. A replayed workflow takes its answers from here."""
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="journal")
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="journal", db_index=False)
     step = models.CharField(max_length=200)  # branch path / name # occurrence
     kind = models.CharField(max_length=12)
     position = models.PositiveIntegerField()  # order of first start
@@ -167,6 +172,10 @@ class JournalEntry(models.Model):
             models.CheckConstraint(
                 condition=Q(state="started", ended_at=None) | Q(state="done", ended_at__isnull=False), name="journal_ended"
             ),
+        ]
+        indexes = [
+            models.Index(fields=["run", "position"], name="journal_in_order"),  # a replay, page by page
+            models.Index(fields=["action_id"], name="journal_of_action", condition=Q(action_id__isnull=False)),
         ]
 
     def __str__(self) -> str:

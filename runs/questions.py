@@ -1,10 +1,9 @@
 """What a run asks people. Whoever may steer it answers, once, and it goes on."""
 
 from dataclasses import dataclass
+from datetime import date
 from typing import ClassVar
 from uuid import UUID
-
-import orjson
 
 from access import audit, characters
 from access.errors import BadInput, Forbidden, Refusal
@@ -44,12 +43,18 @@ def asked(run: Run) -> Open | None:
     given = run.waiting.get("question") if run.state == State.WAITING else None
     if given is None:
         return None
-    told = Event.objects.filter(run_month=run.month, run_id=run.pk, type="question.asked").order_by("-seq")
-    for seq, body, payloads in told.values_list("seq", "body", "payloads"):
-        if orjson.loads(body)["data"]["question"] == given:
-            pk = UUID(payloads["question"])
-            return Open(UUID(given), seq, vault.shown([pk])[pk].text)
-    return None
+    found = told(run.pk, run.month, "question.asked", given)
+    if found is None:
+        return None
+    seq, payloads = found
+    pk = UUID(payloads["question"])
+    return Open(UUID(given), seq, vault.shown([pk])[pk].text)
+
+
+def told(run_id: UUID, month: date, type_: str, question: UUID | str) -> tuple[int, dict[str, str]] | None:
+    """The event of this type about a question of a run: its number, and its payloads by role. None if there is none."""
+    about = Event.objects.filter(run_month=month, run_id=run_id, type=type_, body__contains=f'"question":"{question}"')
+    return about.order_by("-seq").values_list("seq", "payloads").first()
 
 
 def answer(run: Run, question: UUID, text: str, *, by: Actor) -> int:

@@ -257,7 +257,7 @@ def _cancel(held: Held, signal: Signal, by: Actor) -> None:
 
 def _undo(held: Held) -> bool:
     """Have what was done outside undone. False if nothing of it can be."""
-    can_undo = sum(effect.can_undo and not effect.undone for effect in ledger.effects(held)) if held.row.workflow else 0
+    can_undo = sum(effect.can_undo and not effect.undone for effect in ledger.family_effects(held)) if held.row.workflow else 0
     if can_undo:
         held.move(State.COMPENSATING, RunCompensating(effects=can_undo))
     return can_undo > 0
@@ -268,7 +268,7 @@ def _end(held: Held, signal: Signal) -> None:
         status="applied", settled_at=clock.now()
     )
     _apply(held, signal)
-    effects = ledger.effects(held)
+    effects = ledger.family_effects(held)
     undone = sum(effect.undone for effect in effects)
     withdrawn = gates.current().withdrawn(held.row.pk)
     held.move(State.CANCELLED, RunCancelled(signal=signal.pk, done=len(effects) - undone, undone=undone, withdrawn=withdrawn))

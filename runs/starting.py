@@ -233,8 +233,7 @@ def _create(
             starter_kind=by.kind,
             starter_id=by.id,
             start_key=key,
-            parent=parent,
-            parent_step=parent_step,
+            **_family(parent, parent_step),
             title=titled,
             input=asked,
             scope=scope,
@@ -254,6 +253,10 @@ def _create(
     log.finish(held)
     audit.record(by, "run_started", workspace_id=run.workspace_id, subject=("run", run.pk))
     return run
+
+
+def _family(parent: Run | None, step: str) -> dict[str, Any]:
+    return {"parent": parent, "parent_step": step, "root": parent.root or parent} if parent else {}
 
 
 def _told(run: Run) -> RunCreated:

@@ -7,7 +7,7 @@ from access import audit
 from access.errors import BadInput, Forbidden, Refusal
 from access.rules import Actor
 from runs import log
-from runs.engine import budget, journal
+from runs.engine import budget
 from runs.errors import RunEnded
 from runs.lifecycle import State
 from runs.log import Held, Text
@@ -61,4 +61,4 @@ def _set(held: Held, budgets: dict[str, int], by: Actor, note: str) -> None:
 
 def enough(run: Run) -> bool:
     """Whether the run may begin something new within its limits."""
-    return budget.over(run.budgets, budget.used(run, journal.steps_of(run.pk))) is None
+    return budget.over(run.budgets, budget.used(run)) is None

@@ -29,7 +29,16 @@ SignalKind = Literal["cancel", "pause", "resume", "revise", "context"]
 Trouble = Literal["timeout", "refused", "unavailable", "invalid", "not_found", "out_of_scope", "limit", "error"]
 
 Stuck = Literal[
-    "code_changed", "retries_exhausted", "error", "refused", "out_of_scope", "workflow_missing", "silent", "undo_failed", "agent_stopped"
+    "code_changed",
+    "retries_exhausted",
+    "error",
+    "refused",
+    "expired",
+    "out_of_scope",
+    "workflow_missing",
+    "silent",
+    "undo_failed",
+    "agent_stopped",
 ]
 
 AGENT, ENGINE, PEOPLE = "agent", "engine", "people"

@@ -3,15 +3,14 @@
 from datetime import date
 from uuid import UUID, uuid5
 
-import orjson
-
 from artifacts import vault
 from artifacts.models import Payload
+from runs import questions
 from runs.engine.outcomes import Waits
 from runs.engine.values import read_back
 from runs.engine.walk import Walk
 from runs.log import Text
-from runs.models import Event, Run
+from runs.models import Run
 from runs.vocabulary import QuestionAsked, RunWaiting
 
 
@@ -24,7 +23,7 @@ def ask(walk: Walk, question: str) -> str:
     asked = uuid5(walk.id, step)
     if entry is None:
         with walk.hold() as run:
-            entry = walk.journal.begin(step, kind="ask", given=question)
+            entry = walk.journal.begin(run, step, kind="ask", given=question)
             run.append(QuestionAsked(question=asked), actor=walk.agent, texts={"question": Text(question)})
     answered = answer_to(walk.id, walk.month, asked)
     if answered is None:
@@ -39,15 +38,8 @@ def ask(walk: Walk, question: str) -> str:
 
 def answer_to(run_id: UUID, month: date, question: UUID) -> tuple[int, Payload] | None:
     """The event that answers a question of a run, with what it says; None while nobody has."""
-    told = (
-        Event.objects.filter(run_month=month, run_id=run_id, type="question.answered")
-        .order_by("seq")
-        .values_list("seq", "body", "payloads")
-    )
-    for seq, body, payloads in told:
-        if orjson.loads(body)["data"]["question"] == str(question):
-            return seq, Payload.objects.select_related("key").get(pk=payloads["answer"])
-    return None
+    told = questions.told(run_id, month, "question.answered", question)
+    return (told[0], Payload.objects.select_related("key").get(pk=told[1]["answer"])) if told else None
 
 
 def answered(run: Run, question: UUID) -> bool:

@@ -75,7 +75,7 @@ def _begin(walk: Walk, step: str, name: str, match: Mapping[str, Any], timeout: 
                 raise Parked("error", step=step, detail=f"It waits for a webhook of {name[:60]}, and there is no such source.")
             webhooks.open_wait(run, source, step, match)
         given = [name, dict(match), timeout.total_seconds() if timeout is not None else None]
-        return walk.journal.begin(step, kind="wait", given=given)
+        return walk.journal.begin(run, step, kind="wait", given=given)
 
 
 def _fed(walk: Walk, entry: JournalEntry) -> Record | None:

@@ -1,13 +1,15 @@
-"""The budgets of a run: tokens, cost, working time and steps. Pure: what is used and what may be says what is told, and when it stops."""
+"""The budgets of a run: tokens, cost, working time and steps. What is used of them stands on the run's row."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from runs.log import ENGINE, Held
 from runs.models import Run
+from runs.vocabulary import BudgetWarned
 
 Name = Literal["tokens", "cost_micro", "working_ms", "steps"]
-NAMES: tuple[Name, ...] = ("tokens", "cost_micro", "working_ms", "steps")
+NAMES: tuple[Name, ...] = get_args(Name)
 WARN = 80  # percent
 
 
@@ -20,9 +22,17 @@ class Spent:
     limit: int
 
 
-def used(run: Run, steps: int) -> Mapping[Name, int]:
-    """What a run has used so far; its steps are counted in its journal."""
-    return {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms, "steps": steps}
+def use(run: Held, **more: int) -> None:
+    """Add to what a run has used, and warn once of each budget that is nearly used up by it. In the caller's transaction."""
+    before = used(run.row)
+    run.change(**{name: before[name] + more[name] for name in NAMES if more.get(name)})
+    for spent in near(run.row.budgets, before, used(run.row)):
+        run.append(BudgetWarned(budget=spent.budget, used=spent.used, limit=spent.limit), actor=ENGINE)
+
+
+def used(run: Run) -> Mapping[Name, int]:
+    """What a run has used so far. Its steps are those that use a tool or a model, or ask for an action."""
+    return {name: getattr(run, name) for name in NAMES}
 
 
 def near(budgets: Mapping[str, int], before: Mapping[Name, int], after: Mapping[Name, int]) -> Iterator[Spent]:

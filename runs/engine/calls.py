@@ -43,7 +43,7 @@ def ask(walk: Walk, prompt: str, variables: Mapping[str, Any], loop: Loop | None
     walk.check_budget()
     plan_step = walk.plan_step(models.named(prompt).title)
     with walk.hold() as run:
-        entry = walk.journal.begin(step, kind="model", given=given)
+        entry = walk.journal.begin(run, step, kind="model", given=given)
         run.append(StepStarted(step=step, kind="model", plan_step=plan_step, attempt=entry.attempts), actor=walk.agent)
     points.reached(f"asking-{step}", walk.id)
     failures: list[tuple[str, Failed]] = []
@@ -86,7 +86,7 @@ def _tell(walk: Walk, tried: Tried) -> None:
     with walk.hold(settling=True) as run:
         if tried.called:
             tell(run, walk.agent, tried)
-            walk.count(run, tried.ms, tried.tokens, tried.cost_micro, begun=0)
+            walk.count(run, tried.ms, tried.tokens, tried.cost_micro)
         if tried.switched and (tried.called or not _told(walk, tried.switched)):
             run.append(tried.switched, actor=log.ENGINE)
         stopped = run.row.state != walk.lease.works

@@ -7,7 +7,7 @@ in one transaction.
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid5
@@ -28,7 +28,7 @@ from runs.engine.values import Kept, wrap
 from runs.engine.waiting import Patience
 from runs.engine.walk import Walk
 from runs.log import Held, Text
-from runs.models import JournalEntry, Run
+from runs.models import Event, JournalEntry, Run
 from runs.vocabulary import ArtifactCreated, BlockRaised, MilestoneReached, NotePosted, PlanSet, ReportPublished, RunWaiting
 
 
@@ -45,9 +45,11 @@ class Channel:
         """Record what will be done, in order. The steps are also the headings of the page's timeline."""
         self._walk.plan = list(steps)
         texts = {f"step_{i}": Text(step) for i, step in enumerate(steps, 1)} | ({"note": Text(note)} if note else {})
-        version = sum(1 for entry in self._walk.journal.done() if entry.kind == "plan") + 1
-        data = PlanSet(version=version, steps=len(steps))
-        self._record("plan", [*steps, note], lambda run, _: run.append(data, actor=self._walk.agent, texts=texts))
+
+        def write(run: Held, _: JournalEntry) -> int:
+            return run.append(PlanSet(version=run.row.plans + 1, steps=len(steps)), actor=self._walk.agent, texts=texts)
+
+        self._record("plan", [*steps, note], write)
 
     def note(self, text: str) -> None:
         """Something people may want to read."""
@@ -56,14 +58,12 @@ class Channel:
     def milestone(self, title: str, *, detail: str = "", cites: Sequence[Any] = (), label: str = "internal") -> None:
         """Something that was reached, with the events that show it."""
         texts = {"title": Text(title, label)} | ({"detail": Text(detail, label)} if detail else {})
-        data = MilestoneReached(cites=self._cited(cites))
-        self._record("milestone", [title, detail], lambda run, _: run.append(data, actor=self._walk.agent, texts=texts))
+        self._cite("milestone", [title, detail], MilestoneReached, cites, texts)
 
     def report(self, title: str, *, body: str = "", cites: Sequence[Any] = (), label: str = "internal") -> None:
         """The final account, citing the log."""
         texts = {"title": Text(title, label)} | ({"body": Text(body, label)} if body else {})
-        data = ReportPublished(cites=self._cited(cites))
-        self._record("report", [title, body], lambda run, _: run.append(data, actor=self._walk.agent, texts=texts))
+        self._cite("report", [title, body], ReportPublished, cites, texts)
 
     def artifact(
         self, name: str, content: str | bytes, *, label: str = "internal", media_type: str = "text/plain", outside: bool = False
@@ -91,10 +91,7 @@ class Channel:
         arguments = self._checked(tool, args, kwargs)
         if tool.effect == "read":
             return reads.read(self._walk, tool, arguments)
-        answer = proposals.propose(self._walk, tool, arguments, files=(), reason="", plan_title=tool.title)
-        if not isinstance(answer, Approved):
-            raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
-        return self.perform(answer)
+        return self.perform(proposals.allowed(self._walk, tool, arguments, plan_title=tool.title))
 
     def propose(
         self,
@@ -127,9 +124,7 @@ class Channel:
         while not outcome["happened"]:
             again = gates.current().proposed(answer.action_id)
             more = {"files": again.attachments, "reason": again.reason}
-            answer = proposals.propose(self._walk, again.tool, dict(again.arguments), plan_title=APPROVAL, **more)
-            if not isinstance(answer, Approved):
-                raise Parked("refused", step=None, detail=f"{again.tool.title}: proposed anew, and {type(answer).__name__.lower()}.")
+            answer = proposals.allowed(self._walk, again.tool, dict(again.arguments), plan_title=APPROVAL, **more)
             outcome = self.perform_once(answer)
         return wrap(outcome["result"])
 
@@ -185,7 +180,7 @@ class Channel:
             return
         if entry is None:
             with walk.hold() as run:
-                entry = walk.journal.begin(step, kind="timer", given=seconds)
+                entry = walk.journal.begin(run, step, kind="timer", given=seconds)
         until = entry.started_at + timedelta(seconds=seconds)
         if until > clock.now():
             raise Waits(RunWaiting(on="timer", until=until), wake_in=(until - clock.now()).total_seconds())
@@ -214,7 +209,7 @@ class Channel:
         if entry is not None and entry.state == "done":
             return result_of(entry)
         with walk.hold() as run:
-            entry = walk.journal.begin(step, kind=name, given=given)
+            entry = walk.journal.begin(run, step, kind=name, given=given)
             written = write(run, entry)
             seq, result = written if isinstance(written, tuple) else (written, {"seq": written})
             walk.journal.end(run, entry, result, label="internal", seq=seq)
@@ -242,17 +237,36 @@ class Channel:
         except InvalidArguments as error:
             raise Parked("error", step=None, detail=str(error)) from error
 
+    def _cite(
+        self, name: str, given: Any, type_: type[MilestoneReached | ReportPublished], cites: Sequence[Any], texts: Mapping[str, Text]
+    ) -> None:
+        """Something that is told once, with the events that show it."""
+
+        def write(run: Held, _: JournalEntry) -> int:
+            return run.append(type_(cites=self._cited(cites)), actor=self._walk.agent, texts=texts)
+
+        self._record(name, given, write)
+
     def _cited(self, cites: Sequence[Any]) -> tuple[int, ...]:
         return tuple(dict.fromkeys(self._seq_of(cited) for cited in cites))
 
     def _seq_of(self, cited: Any) -> int:
         if isinstance(cited, str):
-            return max(entry.seq for entry in self._walk.journal.done() if entry.kind == "artifact" and result_of(entry)["name"] == cited)
+            return _made_at(self._walk.month, self.id, cited)
         return cited if isinstance(cited, int) else cited.seq
 
 
 def _next_version(run_id: UUID, name: str) -> int:
-    return Artifact.objects.filter(run_id=run_id, name=name).count() + 1
+    latest = Artifact.objects.filter(run_id=run_id, name=name).order_by("-version").values_list("version", flat=True).first()
+    return (latest or 0) + 1
+
+
+def _made_at(month: date, run_id: UUID, name: str) -> int:
+    """The event that made the newest artifact of this name."""
+    latest = Artifact.objects.filter(run_id=run_id, name=name).order_by("-version").values_list("pk", flat=True).first()
+    if latest is None:
+        raise Parked("error", step=None, detail=f"There is no artifact called {name[:80]} that could be cited.")
+    return Event.objects.get(run_month=month, run_id=run_id, artifact_id=latest).seq
 
 
 def _as_name(text: str) -> str:

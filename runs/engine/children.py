@@ -41,7 +41,7 @@ def _begin(
     with walk.hold() as run:
         if wider := effects.beyond_scope(run.row, scope or {}):
             raise Parked("out_of_scope", step=step, detail=f"Its child run would touch {wider}, outside this run's scope.")
-        entry = walk.journal.begin(step, kind="child", given=[workflow, dict(arguments)])
+        entry = walk.journal.begin(run, step, kind="child", given=[workflow, dict(arguments)])
         made = starting.start_child(
             run.row,
             step=step,
@@ -49,16 +49,16 @@ def _begin(
             workflow=workflow,
             arguments=arguments,
             scope=run.row.scope if scope is None else scope,
-            budgets=_left(run.row, walk.journal.steps()),
+            budgets=_left(run.row),
         )
         run.append(StepStarted(step=step, kind="child"), actor=walk.agent)
         run.append(ChildStarted(run=made.pk, ref=made.ref, step=step), actor=walk.agent)
     return entry, made
 
 
-def _left(parent: Run, steps: int) -> dict[str, int]:
+def _left(parent: Run) -> dict[str, int]:
     """What is left of the parent's budgets: its children share them."""
-    so_far = budget.used(parent, steps)
+    so_far = budget.used(parent)
     return {name: max(parent.budgets[name] - so_far[name], 1) for name in budget.NAMES if parent.budgets.get(name)}
 
 

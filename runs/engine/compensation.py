@@ -4,7 +4,8 @@ An undo is an exact action like any other: policies and freezes hold for it, it 
 journaled, so that a worker that is killed in the middle undoes nothing twice. It runs while the run is `compensating`, and only then.
 """
 
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from runs import log, signals
 from runs.engine import gates, ledger
@@ -23,8 +24,8 @@ from runs.vocabulary import CheckpointSaved, EffectUndoFailed, RunFailed
 
 
 def undoable(run: Run | Held) -> list[Effect]:
-    """What of a run can be undone and is not, the last first: the order in which it is undone."""
-    return [effect for effect in reversed(ledger.effects(run)) if effect.can_undo and not effect.undone]
+    """What of a run can be undone and is not, in the order in which it is undone; with what its child runs did that succeeded."""
+    return [effect for effect in ledger.family_effects(run) if effect.can_undo and not effect.undone]
 
 
 def undo(run: Run, held: Claim) -> None:
@@ -65,10 +66,13 @@ def _undo(run: Run, held: Claim, journal: Journal, effect: Effect, since: int) -
             elif answer.seq > since:
                 raise Parked("refused", step=None, detail=f"{tool.title}: {type(answer).__name__.lower()}.")
     except Parked as trouble:
-        with hold(held) as locked:
-            locked.append(EffectUndoFailed(key=effect.key, reason="refused" if trouble.reason == "refused" else "error"), actor=log.ENGINE)
-            _checkpoint(locked, effect, len(undoable(locked)))
-        raise Parked("undo_failed", step=trouble.step, detail=trouble.detail) from None
+        why: Literal["refused", "error"] = "refused" if trouble.reason == "refused" else "error"
+        raise Parked("undo_failed", step=trouble.step, detail=trouble.detail, tell=partial(_tell_failed, effect, why)) from None
+
+
+def _tell_failed(effect: Effect, why: Literal["refused", "error"], run: Held) -> None:
+    run.append(EffectUndoFailed(key=effect.key, reason=why), actor=log.ENGINE)
+    _checkpoint(run, effect, len(undoable(run)))
 
 
 def _checkpoint(run: Held, effect: Effect, left: int) -> None:
@@ -82,7 +86,8 @@ def _how(run: Run, effect: Effect) -> tuple[Tool, dict[str, Any]]:
     tool = TOOLS.get(done.compensate) if done is not None and done.compensate else None
     if done is None or tool is None or effect.action is None:
         raise Parked("undo_failed", step=None, detail=f"The tool that undoes {effect.tool} is not loaded here.")
-    entry = JournalEntry.objects.select_related("result__key").filter(run_id=run.pk, kind="perform", action_id=effect.action).last()
+    did = JournalEntry.objects.select_related("result__key").filter(run_id=effect.run or run.pk, kind="perform", action_id=effect.action)
+    entry = did.last()
     gave = (result_of(entry) or {}).get("result") if entry else None
     if gave is None:
         raise Parked("undo_failed", step=None, detail="A person said that it happened, so what would undo it is not known.")

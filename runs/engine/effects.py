@@ -49,9 +49,9 @@ class Performance:
         return TOOLS[self.redemption.tool]
 
 
-def check_scope(run: Held, tool: Tool, arguments: Mapping[str, Any], step: str) -> None:
-    """Park the run if the tool would touch what is not in the run's scope."""
-    if outside := outside_scope(run.row, tool, arguments):
+def check_scope(run: Run, tool: Tool, arguments: Mapping[str, Any], step: str) -> None:
+    """Park the run if the tool would touch what is not in the run's scope, which never changes."""
+    if outside := outside_scope(run, tool, arguments):
         raise Parked("out_of_scope", step=step, detail=f"{tool.title} would touch {outside}, outside this run's scope.")
 
 
@@ -74,7 +74,7 @@ def perform(walk: Walk, step: str, action_id: UUID, plan_step: int | None) -> di
     """
     points.reached("approved", walk.id)
     with walk.hold() as run:
-        entry = walk.journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
+        entry = walk.journal.begin(run, step, kind="perform", given=str(action_id), action_id=action_id)
         taken = gates.current().redeem(run, action_id, token=walk.lease.token, worker=walk.lease.worker)
         if isinstance(taken, gates.Frozen):  # raised in here, so that nothing of this attempt is written or counted
             raise Waits(RunWaiting(on="unfreezing", action=action_id, tool=taken.tool, until=taken.until))
@@ -82,13 +82,15 @@ def perform(walk: Walk, step: str, action_id: UUID, plan_step: int | None) -> di
             return _lapsed(walk, run, entry)
         if isinstance(taken, Redemption):
             run.append(StepStarted(step=step, kind="perform", plan_step=plan_step, attempt=entry.attempts), actor=walk.agent)
+            if taken.fresh and taken.key is None:
+                _tell_call(walk, run, entry, TOOLS[taken.tool])
     if isinstance(taken, NotGranted):
         raise Parked("refused", step=step, detail=f"The grant could not be redeemed: {taken.why}.")
     if isinstance(taken, Spent):
         return _spent(walk, entry, taken, plan_step)
     points.reached(f"redeemed-{taken.tool}", walk.id)
     performance = Performance(walk, entry, plan_step, taken)
-    return _run(performance) if taken.fresh and taken.key is None else _recover(performance)
+    return _call_tool(performance) if taken.fresh and taken.key is None else _recover(performance)
 
 
 def _lapsed(walk: Walk, run: Held, entry: JournalEntry) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def settle_in_flight(walk: Walk) -> None:
     for action_id in gates.current().in_flight(walk.id):
         step = walk.journal.performing(action_id).step
         with walk.hold(settling=True) as run:
-            entry = walk.journal.begin(step, kind="perform", given=str(action_id), action_id=action_id)
+            entry = walk.journal.begin(run, step, kind="perform", given=str(action_id), action_id=action_id)
             taken = gates.current().redeem(run, action_id, token=walk.lease.token, worker=walk.lease.worker)
             if isinstance(taken, NotGranted):  # nothing of it can be looked up here, so that only a person can tell
                 gates.current().ask_what_became(run, action_id)
@@ -114,10 +116,19 @@ def settle_in_flight(walk: Walk) -> None:
 
 
 def _run(p: Performance) -> Any:
-    """Call the tool with exactly what was approved."""
+    """Call the tool once more."""
     with p.walk.hold() as run:
-        data = ToolStarted(tool=p.tool.name, tool_schema=p.tool.schema_version, effect=p.tool.effect, step=p.entry.step)
-        run.append(data, actor=p.walk.agent)
+        _tell_call(p.walk, run, p.entry, p.tool)
+    return _call_tool(p)
+
+
+def _tell_call(walk: Walk, run: Held, entry: JournalEntry, tool: Tool) -> None:
+    data = ToolStarted(tool=tool.name, tool_schema=tool.schema_version, effect=tool.effect, step=entry.step)
+    run.append(data, actor=walk.agent)
+
+
+def _call_tool(p: Performance) -> Any:
+    """Call the tool with exactly what was approved."""
     points.reached(f"calling-{p.tool.name}", p.walk.id)
     begun, p.called = time.monotonic(), True
     try:

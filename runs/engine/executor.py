@@ -119,6 +119,8 @@ def _wait(held: Claim, outcome: Waits) -> str:
         if run.row.state != State.RUNNING:  # paused meanwhile: whoever goes on with it finds out anew what it waits for
             return "interrupted"
         _tell_block(run, waiting)
+        if outcome.tell:
+            outcome.tell(run)
         run.move(State.WAITING, waiting, waiting=waiting.model_dump(mode="json", exclude_none=True))
         run.change(wake_at=wake_at)
         if came := _came_meanwhile(run, waiting):
@@ -166,6 +168,8 @@ def _decided_meanwhile(on: str, answer: gates.Answer) -> Reason | None:
 
 def _park(held: Claim, outcome: Parked) -> str:
     with log.holding(held.run_id, token=held.token) as run:
+        if outcome.tell:
+            outcome.tell(run)
         data = RunParked(reason=outcome.reason, step=outcome.step)
         run.move(State.PARKED, data, texts={"detail": Text(outcome.detail)})
     return "parked"

@@ -20,7 +20,7 @@ from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Artifact, Payload
 from runs import log, starting
-from runs.engine import budget, journal, ledger, workflow
+from runs.engine import budget, family, journal, ledger, workflow
 from runs.engine.journal import result_of
 from runs.engine.tools import TOOLS, InvalidArguments, Tool
 from runs.lifecycle import State
@@ -137,7 +137,7 @@ def why_not(run: Run) -> str:
         return "It is being undone. Fork it when that has ended."
     if workflow.loaded(run.workflow, run.workflow_version) is None:
         return f"{run.workflow} version {run.workflow_version} is not loaded here."
-    if spent := budget.over(run.budgets, budget.used(run, journal.steps_of(run.pk))):
+    if spent := budget.over(run.budgets, budget.used(run)):
         return f"Its limit of {spent.budget.replace('_', ' ')} is used up, and a fork gets what is left. Raise it first."
     return ""
 
@@ -205,6 +205,7 @@ def _take_over(held: Held, *, parent: Run, cut: Cut, edits: Payload | None, by: 
     texts: dict[str, Text | Payload] = ({"input": edits} if edits else {}) | ({"note": Text(note)} if note else {})
     seq = held.append(data, actor=by, texts=texts)
     held.change(forked_from=parent, forked_seq=cut.seq, lineage=parent.lineage or parent.pk)
+    held.change(steps=steps + (1 if edits and cut.first else 0), tools=sorted(family.tools_used(parent)))
     seqs, results = dict.fromkeys((entry.step for entry in cut.taken), seq), {}
     plan = next((entry for entry in reversed(cut.taken) if entry.kind == "plan"), None)
     retold = _events(parent, [entry for entry in cut.taken if entry.kind == "artifact" or entry is plan])
@@ -253,7 +254,7 @@ def _payload(run: Run, content: bytes) -> Payload:
 
 def _left(parent: Run, cut: Cut) -> dict[str, int]:
     """What is left of the parent's limits. Steps that are taken over count in both."""
-    so_far = budget.used(parent, journal.steps_of(parent.pk))
+    so_far = budget.used(parent)
     left = {name: parent.budgets[name] - so_far[name] for name in budget.NAMES if parent.budgets.get(name)}
     if "steps" in left:
         left["steps"] += sum(entry.kind in journal.STEPS for entry in cut.taken)

@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -29,6 +29,7 @@ from runs.vocabulary import RunParked, RunResumed, RunStarted
 
 CLAIMED = (State.QUEUED, State.RUNNING, State.CANCELLING, State.COMPENSATING)
 BETWEEN_STEPS = 60.0  # seconds that workflow code may take from one step to the next
+MOMENT = 0.05  # seconds: what is over by then is written down at once, beginning and end
 HUNG = 60.0  # seconds after the lease was let go of, when a worker process that has not come back is given up with its call
 MOST_LOST = 20  # workers in a row that may be lost before the run has come any further; crashing machines lose some too
 NO_PROGRESS = ("run.resumed", "run.queued", "step.started", "tool.started", "tool.ended", "signal.received", "signal.applied", "run.paused")
@@ -45,6 +46,7 @@ class Claim:
     works: State = State.RUNNING
     beat_until: float = field(default_factory=lambda: time.monotonic() + BETWEEN_STEPS)
     lost: bool = False
+    slow: dict[str, tuple[float, Callable[[], None]]] = field(default_factory=dict)  # step → what to do if it goes on till then
 
     def goes_on(self) -> None:
         """The workflow has come to its next step."""
@@ -58,6 +60,15 @@ class Claim:
             yield
         finally:
             self.beat_until = time.monotonic() + BETWEEN_STEPS
+
+    @contextmanager
+    def telling(self, step: str, tell: Callable[[], None]) -> Iterator[None]:
+        """What is not over in a moment is told of meanwhile, by the heartbeat's thread."""
+        self.slow[step] = time.monotonic() + MOMENT, tell
+        try:
+            yield
+        finally:
+            self.slow.pop(step, None)
 
     def is_mine(self) -> bool:
         """Whether nobody has taken over: asks the database."""
@@ -134,8 +145,13 @@ def heartbeat(held: Claim) -> Iterator[None]:
 
 def _beat(held: Claim, over: threading.Event, alone: bool) -> None:
     period = settings.HANDRAIL_LEASE_SECONDS / 4
+    due = time.monotonic() + period
     try:
-        while not over.wait(period):
+        while not over.wait(min(MOMENT, period)):
+            _tell_slow(held)
+            if time.monotonic() < due:
+                continue
+            due = time.monotonic() + period
             late = time.monotonic() - held.beat_until
             if late < 0 and not held.lost:
                 _renew(held)
@@ -143,6 +159,17 @@ def _beat(held: Claim, over: threading.Event, alone: bool) -> None:
                 _give_up_process(held)
     finally:
         connection.close()
+
+
+def _tell_slow(held: Claim) -> None:
+    """Whatever goes wrong in it the step's own thread will find out."""
+    now = time.monotonic()
+    for step, (at, tell) in list(held.slow.items()):
+        if now >= at and held.slow.pop(step, None):
+            try:
+                tell()
+            except BaseException as error:
+                logger.info("a slow step was not told of", extra={"run": str(held.run_id), "step": step, "why": type(error).__name__})
 
 
 def _give_up_process(held: Claim) -> None:

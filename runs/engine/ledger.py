@@ -1,56 +1,76 @@
 """What a run did outside, as its log has it, and what of that was undone."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 from uuid import UUID
 
 import orjson
 
 from artifacts.models import Payload
 from runs import log
+from runs.lifecycle import State
 from runs.log import Held, Text
 from runs.models import Event, Run
 from runs.vocabulary import EffectDone, EffectUndone
 
-TOLD = ("effect.done", "effect.undone")
-
-
-BRANCH = re.compile(r"undo-([0-9]+)/")  # how a step begins that undoes the effect which that event tells of
+TOLD = ("effect.done", "effect.undone", "effect.undo_failed")
+CHILDREN = ("child.started", "child.ended")
+# how a step begins that undoes an effect: the event that tells of it, after those that tell of the child run whose log that is in
+BRANCH = re.compile(r"undo-((?:[0-9]+-)*[0-9]+)/")
+Told = tuple[int, Mapping[str, Any], Mapping[str, str]]  # an event: its number, its parsed body, its payloads by role
 
 
 @dataclass(frozen=True)
 class Effect:
-    """One thing that was done outside. `key` is its idempotency key, the id of its grant; `seq` the event that says so."""
+    """One thing that was done outside. `key` is its idempotency key, the id of its grant; `seq` the event of `run` that says so."""
 
     key: str
     tool: str
     seq: int
     can_undo: bool
     action: UUID | None
-    undone: bool = False
+    state: Literal["done", "undone", "failed"] = "done"  # failed: it could not be undone, so far
+    subject: str | None = None  # a payload's id
+    run: UUID | None = None  # a child run, whose log it is in; None: the run itself
+    path: tuple[int, ...] = ()  # of a child's: the events that tell that it was started
+
+    @property
+    def undone(self) -> bool:
+        return self.state == "undone"
 
     @property
     def branch(self) -> str:
         """Where the steps of its undoing stand in the journal."""
-        return f"undo-{self.seq}/"
+        return f"undo-{'-'.join(map(str, (*self.path, self.seq)))}/"
 
 
 def effects(run: Run | Held) -> list[Effect]:
     """All that the run did outside, in order. Of a held run also what this transaction has told so far."""
+    return fold(_told(run, TOLD))
+
+
+def family_effects(run: Run | Held) -> list[Effect]:
+    """The same, with what those of its child runs did that succeeded; in the order in which it is undone: the last first."""
     row = run.row if isinstance(run, Held) else run
+    told = list(_told(run, (*TOLD, *CHILDREN)))
+    undone = {body["data"]["key"] for _, body, _ in told if body["type"] == "effect.undone"}
+    found = [(effect.seq, [effect]) for effect in fold(told)]
+    found += [(ended, list(_of_child(child, started, undone))) for child, started, ended in _children(row, told)]
+    return [effect for _, some in sorted(found, key=lambda each: each[0], reverse=True) for effect in some]
+
+
+def fold(told: Iterable[Told]) -> list[Effect]:
+    """What these events say that was done outside, in order, and what became of it."""
     found: dict[str, Effect] = {}
-    kept = Event.objects.filter(run_month=row.month, run_id=row.pk, type__in=TOLD).order_by("seq").values_list("seq", "body")
-    told_now = run.appended() if isinstance(run, Held) else ()
-    for seq, body in (*kept, *((seq, body) for seq, type_, body in told_now if type_ in TOLD)):
-        event = orjson.loads(body)
-        data = event["data"]
-        if event["type"] == "effect.undone":
-            if data["key"] in found:
-                found[data["key"]] = replace(found[data["key"]], undone=True)
-        else:
+    for seq, body, payloads in told:
+        data, kind = body["data"], body["type"]
+        if kind == "effect.done":
             action = UUID(data["action"]) if "action" in data else None
-            found[data["key"]] = Effect(data["key"], data["tool"], seq, data["can_undo"], action)
+            found[data["key"]] = Effect(data["key"], data["tool"], seq, data["can_undo"], action, subject=payloads.get("subject"))
+        elif kind in TOLD and data["key"] in found:
+            found[data["key"]] = replace(found[data["key"]], state="undone" if kind == "effect.undone" else "failed")
     return list(found.values())
 
 
@@ -72,15 +92,51 @@ def tell(
 ) -> int:
     """Write into the log that it happened: something was done outside, or undone if the step stands in the branch of an undoing."""
     branch = BRANCH.match(step or "")
-    seq = int(branch[1]) if branch else None
-    if undone := _undone_by(run, seq):
-        return run.append(EffectUndone(key=undone), actor=log.ENGINE, caused_by=seq)
+    path = tuple(map(int, branch[1].split("-"))) if branch else ()
+    if undone := _undone_by(run.row, path):
+        return run.append(EffectUndone(key=undone), actor=log.ENGINE, caused_by=path[0])
     done = EffectDone(tool=tool, key=key, can_undo=can_undo, action=action, step=step)
     return run.append(done, actor=log.ENGINE, texts=texts, caused_by=caused_by)
 
 
-def _undone_by(run: Held, seq: int | None) -> str | None:
-    """The key of the effect that the event `seq` tells of."""
-    told = Event.objects.filter(run_month=run.row.month, run_id=run.row.pk, seq=seq, type="effect.done") if seq else None
-    body = told.values_list("body", flat=True).first() if told is not None else None
-    return str(orjson.loads(body)["data"]["key"]) if body else None
+def _told(run: Run | Held, types: tuple[str, ...]) -> Iterator[Told]:
+    row = run.row if isinstance(run, Held) else run
+    kept = Event.objects.filter(run_month=row.month, run_id=row.pk, type__in=types).order_by("seq").values_list("seq", "body", "payloads")
+    for seq, body, payloads in kept.iterator():
+        yield seq, orjson.loads(body), payloads
+    for event in run.pending if isinstance(run, Held) else ():
+        if event.type in types:
+            yield event.seq, orjson.loads(event.body), event.payloads
+
+
+def _children(row: Run, told: Iterable[Told]) -> Iterator[tuple[Run, int, int]]:
+    """Its child runs that succeeded, each with the events that tell that it was started, and that it had ended (or else the former)."""
+    started: dict[str, int] = {}
+    ended: dict[str, int] = {}
+    for seq, body, _ in told:
+        if body["type"] in CHILDREN:
+            (started if body["type"] == "child.started" else ended)[body["data"]["run"]] = seq
+    for child in Run.objects.filter(pk__in=list(started), parent_id=row.pk, state=State.SUCCEEDED) if started else ():
+        at = started[str(child.pk)]
+        yield child, at, ended.get(str(child.pk), at)
+
+
+def _of_child(child: Run, started: int, undone: set[str]) -> Iterator[Effect]:
+    """What a child did, as its parent undoes it."""
+    for effect in family_effects(child):
+        state: Any = "undone" if effect.key in undone else effect.state
+        yield replace(effect, run=effect.run or child.pk, path=(started, *effect.path), state=state)
+
+
+def _undone_by(row: Run, path: tuple[int, ...]) -> str | None:
+    """The key of the effect that the last event of the path tells of; those before it lead to the child run in whose log that is."""
+    for at, seq in enumerate(path, 1):
+        type_ = "effect.done" if at == len(path) else "child.started"
+        told = Event.objects.filter(run_month=row.month, run_id=row.pk, seq=seq, type=type_).values_list("body", flat=True).first()
+        if told is None:
+            return None
+        data = orjson.loads(told)["data"]
+        if at == len(path):
+            return str(data["key"])
+        row = Run.objects.get(pk=data["run"])
+    return None

@@ -1,26 +1,36 @@
 """The words with which a workflow's walk ends early. They unwind to the executor through whatever the workflow catches."""
 
+from collections.abc import Callable
+
 from access.errors import Refusal
+from runs.log import Held
 from runs.vocabulary import RunWaiting
+
+Tell = Callable[[Held], object]
 
 
 class Outcome(BaseException):
-    """Not an error: `except Exception` in a workflow does not catch it."""
+    """Not an error: `except Exception` in a workflow does not catch it.
+
+    `tell` appends what belongs to it, in the transaction in which the run stops for it: what is told is never told twice.
+    """
+
+    tell: Tell | None = None
 
 
 class Waits(Outcome):
     """The run waits, and nothing of it stays in memory. `wake_in`: seconds until it looks again by itself, if it should."""
 
-    def __init__(self, waiting: RunWaiting, *, wake_in: float | None = None) -> None:
-        self.waiting, self.wake_in = waiting, wake_in
+    def __init__(self, waiting: RunWaiting, *, wake_in: float | None = None, tell: Tell | None = None) -> None:
+        self.waiting, self.wake_in, self.tell = waiting, wake_in, tell
         super().__init__(waiting.on)
 
 
 class Parked(Outcome):
     """The run can't go on by itself; an operator must choose."""
 
-    def __init__(self, reason: str, *, step: str | None, detail: str) -> None:
-        self.reason, self.step, self.detail = reason, step, detail
+    def __init__(self, reason: str, *, step: str | None, detail: str, tell: Tell | None = None) -> None:
+        self.reason, self.step, self.detail, self.tell = reason, step, detail, tell
         super().__init__(detail)
 
 

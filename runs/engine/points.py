@@ -27,7 +27,7 @@ RECORD, KILL = "reached", "kill"
 def reached(name: str, run_id: UUID | None = None) -> None:
     """A worker has come to this point. Does nothing without the setting."""
     if directory := settings.HANDRAIL_STOP_POINTS:
-        _reached(Path(directory), re.sub(r"undo-\d+/", "undo:", name), run_id)
+        _reached(Path(directory), re.sub(r"undo-[\d-]+/", "undo:", name), run_id)
 
 
 def _reached(directory: Path, name: str, run_id: UUID | None) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 from runs import log, signals
 from runs.engine import effects, gates, looking, points, waiting
 from runs.engine.answering import Answers, answer_open
@@ -15,7 +17,7 @@ from runs.engine.values import json_text
 from runs.engine.waiting import Patience
 from runs.engine.walk import Walk
 from runs.log import Held, Text
-from runs.models import JournalEntry
+from runs.models import Event, JournalEntry
 from runs.vocabulary import BlockRaised, RunWaiting, StepStarted
 
 APPROVAL = "Get approval"  # the plan's step in which a proposal waits
@@ -54,23 +56,48 @@ def propose(
     if entry is None or entry.action_id is None:
         walk.check_budget()
         found = looking.look(tool, complete, run_id=walk.id, step=step, calling=walk.lease.calling(looking.MAX_SECONDS + 5))
-        entry = _put_up(walk, Proposal(tool, complete, step, nonce, files, reason, found), given, plan_title, revisable)
-        if entry.state == "done":
-            return _answer_of(entry)
+        entry, settled = _put_up(walk, Proposal(tool, complete, step, nonce, files, reason, found), given, plan_title, revisable)
+        if settled is not None:
+            return settled
     return _answered(walk, entry, plan_title, answers, patience, revisable)
 
 
-def _put_up(walk: Walk, proposal: Proposal, given: Any, plan_title: str, revisable: bool) -> JournalEntry:
-    """Make the proposal known, with its journal entry, in one transaction; or not, if somebody asked for another plan before."""
+def allowed(
+    walk: Walk, tool: Tool, arguments: dict[str, Any], *, plan_title: str, files: Sequence[Attached] = (), reason: str = ""
+) -> gates.Approved:
+    """The approval of something without which the workflow can't go on. Parks the run if it is not given.
+
+    What nobody decided on in time is proposed anew once somebody has the run tried again; what was refused is not.
+    """
+    while True:
+        answer = propose(walk, tool, arguments, files=files, reason=reason, plan_title=plan_title)
+        if isinstance(answer, gates.Approved):
+            return answer
+        lapsed = isinstance(answer, gates.Expired)
+        if not lapsed or not _tried_again(walk, since=answer.seq):
+            why = "nobody decided in time" if lapsed else type(answer).__name__.lower()
+            raise Parked("expired" if lapsed else "refused", step=None, detail=f"{tool.title}: {why}.")
+
+
+def _tried_again(walk: Walk, *, since: int) -> bool:
+    later = Event.objects.filter(run_month=walk.month, run_id=walk.id, type="deadletter.resolved", seq__gt=since)
+    return any(orjson.loads(body)["data"]["choice"] == "retry" for body in later.values_list("body", flat=True))
+
+
+def _put_up(walk: Walk, proposal: Proposal, given: Any, plan_title: str, revisable: bool) -> tuple[JournalEntry, Answer | None]:
+    """Make the proposal known, with its journal entry, in one transaction; or not, if somebody asked for another plan before.
+
+    With the answer, if nobody has to be waited for.
+    """
     tool, step = proposal.tool, proposal.step
-    refused: gates.Refused | None = None
+    refused, settled = None, None
     with walk.hold() as run:
-        entry = walk.journal.begin(step, kind="propose", given=given)
+        entry = walk.journal.begin(run, step, kind="propose", given=given)
         if notes := signals.take(run, "revise") if revisable else []:
             revised = gates.Revised(None, tool.name, run.row.seq, "\n\n".join(notes))
             walk.journal.end(run, entry, _as_json(revised), label="internal", seq=revised.seq)
-            return entry
-        effects.check_scope(run, tool, proposal.arguments, step)
+            return entry, revised
+        effects.check_scope(run.row, tool, proposal.arguments, step)
         run.append(StepStarted(step=step, kind="propose", plan_step=walk.plan_step(plan_title)), actor=walk.agent)
         answer = gates.current().propose(run, proposal)
         if isinstance(answer, gates.Frozen):  # raised in here, so that nothing of this attempt is written or counted
@@ -80,11 +107,14 @@ def _put_up(walk: Walk, proposal: Proposal, given: Any, plan_title: str, revisab
             texts = {"detail": Text(answer.detail), "arguments": json_text(proposal.arguments, tool.label)}
             run.append(BlockRaised(block=tool.name, reason=answer.reason), actor=log.ENGINE, texts=texts)
         else:
-            walk.journal.became(entry, answer.action_id)
+            walk.journal.became(run, entry, answer.action_id)
+            settled = answer if isinstance(answer, gates.Approved) else None
+            if settled is not None:
+                _settle(walk, run, entry, settled, plan_title)
     if refused is not None:
         raise Parked("refused", step=step, detail=refused.detail)
     points.reached(f"proposed-{tool.name}", walk.id)
-    return entry
+    return entry, settled
 
 
 def _answered(
@@ -99,12 +129,17 @@ def _answered(
         if revisable and isinstance(answer, gates.Waiting | gates.Withdrawn):
             answer = _revised(walk, run, answer)
         if not isinstance(answer, gates.Waiting | gates.Recallable):
-            if answer.approved:
-                gates.current().deliver(run, answer.action_id)
-            walk.journal.end(run, entry, _as_json(answer), label="internal", seq=answer.seq)
-            _allowed(walk, run, entry.step, plan_title)
+            _settle(walk, run, entry, answer, plan_title)
             return answer
     raise waiting.for_answer(entry, answer, patience, revisable=revisable)
+
+
+def _settle(walk: Walk, run: Held, entry: JournalEntry, answer: Answer, plan_title: str) -> None:
+    """Write down what became of a proposal: it is final."""
+    if answer.approved:
+        gates.current().deliver(run, answer.action_id)
+    walk.journal.end(run, entry, _as_json(answer), label="internal", seq=answer.seq)
+    _allowed(walk, run, entry.step, plan_title)
 
 
 def _revised(walk: Walk, run: Held, answer: Answer) -> Answer:

@@ -2,6 +2,11 @@
 
 import logging
 import time
+from contextlib import AbstractContextManager
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
 from typing import Any, NoReturn
 
 import orjson
@@ -15,7 +20,7 @@ from runs.engine.retry import Again, Stop, decide
 from runs.engine.tools import Call, Tool, ToolError
 from runs.engine.values import json_text, read_back, wrap
 from runs.engine.walk import Walk
-from runs.log import Text
+from runs.log import Held, Text
 from runs.models import Event, JournalEntry
 from runs.vocabulary import NotePosted, RunWaiting, StepFailed, StepRetrying, StepStarted, ToolEnded, ToolStarted
 
@@ -37,26 +42,81 @@ def read(walk: Walk, tool: Tool, arguments: dict[str, Any]) -> Any:
         note_change(walk, entry, arguments)
         return read_back(entry)
     walk.check_budget()
-    entry, plan_step = _begin(walk, tool, arguments, step), walk.plan_step(tool.title)
-    call = Call(walk.id, step, key=f"{walk.ref}-{step}", deadline=tool.deadline, last_check=lambda: None)
-    begun = time.monotonic()
+    walk.check_at_work()
+    effects.check_scope(walk.row, tool, arguments, step)
+    beginning = _Beginning(walk, tool, arguments, walk.journal.draft(step, kind="step", given=arguments))
     points.reached(f"asking-{step}", walk.id)
     try:
-        with walk.lease.calling(tool.deadline + 5):
-            result = tool(call, arguments)
+        with walk.lease.calling(tool.deadline + 5), walk.lease.telling(step, beginning.tell):
+            result = tool(Call(walk.id, step, key=f"{walk.ref}-{step}", deadline=tool.deadline, last_check=lambda: None), arguments)
     except ToolError as error:
-        _failed(walk, tool, entry, error, effects.ms_since(begun))
+        _failed(beginning, error)
     except Exception as error:  # a tool's own mistake is no reason to lose the run
         logger.exception("tool raised", extra={"run": str(walk.id), "step": step})
-        _failed(walk, tool, entry, ToolError(f"The tool raised {type(error).__name__}."), effects.ms_since(begun))
-    ms = effects.ms_since(begun)
-    with walk.hold() as run:
-        ended = ToolEnded(tool=tool.name, outcome="ok", ms=ms, step=step)
-        seq = run.append(ended, actor=walk.agent, texts={"result": json_text(result, tool.label)})
-        walk.journal.end(run, entry, result, label=tool.label, seq=seq)
-        walk.count(run, ms)
-        walk.completed(run, step, plan_step, ms)
+        _failed(beginning, ToolError(f"The tool raised {type(error).__name__}."))
+    _completed(beginning, result)
     return wrap(result)
+
+
+@dataclass
+class _Beginning:
+    """A read that has begun. It is written down with its end, in one transaction, or by itself if it takes longer than a moment."""
+
+    walk: Walk
+    tool: Tool
+    arguments: dict[str, Any]
+    entry: JournalEntry
+    at: datetime = field(default_factory=clock.now)
+    begun: float = field(default_factory=time.monotonic)
+    _told: bool = False
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def plan_step(self) -> int | None:
+        return self.walk.plan_step(self.tool.title)
+
+    @property
+    def ms(self) -> int:
+        return effects.ms_since(self.begun)
+
+    def tell(self) -> None:
+        """Write it down now, in a transaction of its own."""
+        with self._lock:
+            if not self._told:
+                entry = copy(self.entry)
+                with self.walk.hold() as run:
+                    self._write(run, entry)
+                self.entry, self._told = entry, True
+
+    def told(self, run: Held) -> JournalEntry:
+        """Write it down in the caller's transaction, if it is not yet."""
+        if not self._told:
+            self._write(run, self.entry)
+        return self.entry
+
+    def over(self) -> AbstractContextManager[Any]:
+        """Nobody else writes it down from here on."""
+        return self._lock
+
+    def _write(self, run: Held, entry: JournalEntry) -> None:
+        walk, tool, step = self.walk, self.tool, entry.step
+        walk.journal.began(run, entry)
+        started = StepStarted(step=step, kind="tool", plan_step=self.plan_step, attempt=entry.attempts)
+        run.append(started, actor=walk.agent, at=self.at)
+        asked = ToolStarted(tool=tool.name, tool_schema=tool.schema_version, effect=tool.effect, step=step)
+        run.append(asked, actor=walk.agent, texts={"arguments": json_text(self.arguments, tool.label)}, at=self.at)
+
+
+def _completed(beginning: _Beginning, result: Any) -> None:
+    walk, tool, ms = beginning.walk, beginning.tool, beginning.ms
+    with beginning.over(), walk.hold() as run:
+        entry = beginning.told(run)
+        kept = run.keep(json_text(result, tool.label))  # one copy: whoever erases what the log says, erases it
+        ended = ToolEnded(tool=tool.name, outcome="ok", ms=ms, step=entry.step)
+        seq = run.append(ended, actor=walk.agent, texts={"result": kept})
+        walk.journal.end(run, entry, result, label=tool.label, seq=seq, kept=kept)
+        walk.count(run, ms)
+        walk.completed(run, entry.step, beginning.plan_step, ms)
 
 
 def note_change(walk: Walk, entry: JournalEntry, given: Any) -> None:
@@ -66,25 +126,16 @@ def note_change(walk: Walk, entry: JournalEntry, given: Any) -> None:
     said = f"The code changed at {entry.step}: it asks for something else now. What it gave before is used."
     with walk.hold() as run:
         run.append(NotePosted(), actor=log.ENGINE, texts={"note": Text(said)})
-        walk.journal.asked(entry, given)
+        walk.journal.asked(run, entry, given)
 
 
-def _begin(walk: Walk, tool: Tool, arguments: dict[str, Any], step: str) -> JournalEntry:
-    with walk.hold() as run:
-        entry = walk.journal.begin(step, kind="step", given=arguments)
-        effects.check_scope(run, tool, arguments, step)
-        told = StepStarted(step=step, kind="tool", plan_step=walk.plan_step(tool.title), attempt=entry.attempts)
-        run.append(told, actor=walk.agent)
-        started = ToolStarted(tool=tool.name, tool_schema=tool.schema_version, effect=tool.effect, step=step)
-        run.append(started, actor=walk.agent, texts={"arguments": json_text(arguments, tool.label)})
-    return entry
-
-
-def _failed(walk: Walk, tool: Tool, entry: JournalEntry, error: ToolError, ms: int) -> NoReturn:
+def _failed(beginning: _Beginning, error: ToolError) -> NoReturn:
     """Record a read's failure; then wait to try again, or park the run."""
-    step, verdict = entry.step, _verdict(walk, tool, entry, error)
+    walk, tool, ms = beginning.walk, beginning.tool, beginning.ms
     detail = Text(str(error) or (type(error).__doc__ or ""), tool.label)
-    with walk.hold() as run:
+    with beginning.over(), walk.hold() as run:
+        entry = beginning.told(run)
+        step, verdict = entry.step, _verdict(walk, tool, entry, error)
         ended = ToolEnded(tool=tool.name, outcome="error", ms=ms, step=step, error=error.kind)
         run.append(ended, actor=walk.agent)
         failed = StepFailed(step=step, attempt=entry.attempts, error=error.kind)

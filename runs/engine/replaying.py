@@ -167,11 +167,11 @@ class Record(Journal):
         self.seen.add(step)
         return entry
 
-    def begin(self, step: str, **_: Any) -> JournalEntry:
+    def begin(self, held: Any, step: str, **_: Any) -> JournalEntry:
         self.last = step
         raise Stopped(step)
 
-    def asked(self, entry: JournalEntry, given: Any) -> None:
+    def asked(self, held: Any, entry: JournalEntry, given: Any) -> None:
         """A completed read or model call would be asked for something else; what it gave is used all the same."""
         self.differs(entry, given[1] if entry.kind == "model" else given)
 
@@ -195,7 +195,7 @@ class Unheld(Walk):
 
     @contextmanager
     def hold(self, *, settling: bool = False) -> Iterator[Any]:
-        yield _Silent(self._row)
+        yield _Silent(self.row)
 
     def check_budget(self) -> None:
         """A replay uses nothing."""
@@ -227,7 +227,9 @@ class Replayed(Channel):
         record = self._record_of
         if parked.reason != "code_changed" or parked.step is None:
             return parked
-        record.differs(record._entries[parked.step], tool.checked(*args, **kwargs))
+        asked = record.get(parked.step)
+        assert asked is not None  # its answer is what the code asked for
+        record.differs(asked, tool.checked(*args, **kwargs))
         record.other = True
         return Stopped(parked.step)
 

@@ -1,5 +1,6 @@
 """One worker's walk through a run: what every verb of the channel needs to look up, to write down and to stop by."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -9,13 +10,14 @@ from runs import log
 from runs.engine import budget, lineage
 from runs.engine.gates import Attached
 from runs.engine.journal import Journal
-from runs.engine.lease import Claim
+from runs.engine.lease import MOMENT, Claim
 from runs.engine.outcomes import Interrupted, Waits
 from runs.engine.tools import Tool
+from runs.errors import StaleToken
 from runs.lifecycle import State
 from runs.log import Held
 from runs.models import Run
-from runs.vocabulary import BudgetExceeded, BudgetWarned, CheckpointSaved, RunWaiting, StepCompleted
+from runs.vocabulary import BudgetExceeded, CheckpointSaved, RunWaiting, StepCompleted
 
 SETTLES = (State.CANCELLING, State.PAUSED, State.QUEUED)  # cancelled or paused under way, or to go on again meanwhile
 
@@ -39,26 +41,46 @@ class Walk:
         self.journal = journal or Journal(run.pk, held.token)
         self.agent = Actor("agent", str(run.agent_id), run.agent.name)
         self.plan: list[str] = []
-        self._row = run  # as it was read last: what is used of its budgets
+        self.row = run  # as it was read last
+        self._seen = 0.0  # when that was under its lock, by `time.monotonic`
 
     def hold(self, *, settling: bool = False) -> AbstractContextManager[Held]:
         """The run's lock under this worker's token; Interrupted if the run is no longer at work, unless it is `settling` what was begun."""
-        return hold(self.lease, settling=settling)
+        return self._hold(settling)
+
+    @contextmanager
+    def _hold(self, settling: bool) -> Iterator[Held]:
+        with hold(self.lease, settling=settling) as run:
+            yield run
+        self.row, self._seen = run.row, time.monotonic()
+
+    def check_at_work(self) -> None:
+        """Before the outside is asked something without a lock: Interrupted if the run is no longer at work, StaleToken if it is another's.
+
+        Not asked again within a moment of having held the run.
+        """
+        if time.monotonic() - self._seen < MOMENT:
+            return
+        row = Run.objects.select_related("lease").get(pk=self.id)
+        if row.lease.token != self.lease.token:
+            raise StaleToken(f"Token {self.lease.token} has been overtaken.", token=self.lease.token)
+        if row.state != self.lease.works:
+            raise Interrupted(row.state)
+        self.lease.goes_on()
 
     def check_budget(self) -> None:
         """Before something new begins: wait for people if a budget is used up. Undoing has no budget."""
-        if self.lease.works == State.COMPENSATING or budget.over(self._row.budgets, budget.used(self._row, self.journal.steps())) is None:
+        if self.lease.works == State.COMPENSATING or budget.over(self.row.budgets, budget.used(self.row)) is None:
             return
-        with self.hold() as run:
-            spent = budget.over(run.row.budgets, budget.used(run.row, self.journal.steps()))
-            if spent is None:
-                return
-            run.append(BudgetExceeded(budget=spent.budget, used=spent.used, limit=spent.limit), actor=log.ENGINE)
-        raise Waits(RunWaiting(on="budget"))
+        row = Run.objects.get(pk=self.id)
+        if budget.over(row.budgets, budget.used(row)) is None:  # people have raised a limit meanwhile
+            self.row.budgets = row.budgets
+            return
+        raise Waits(RunWaiting(on="budget"), tell=_tell_exceeded)
 
     def nonce(self, step: str, tool: Tool, arguments: Mapping[str, Any], files: Sequence[Attached]) -> str:
         """What the identity of an action that is proposed at this step is made of: the same at every replay."""
-        return lineage.kept_nonce(self._row, step, tool, arguments, files)
+        return lineage.kept_nonce(self.row, step, tool, arguments, files)
 
     def plan_step(self, title: str) -> int | None:
         """Which step of the plan this is, counted from 1: the one with the same words."""
@@ -71,11 +93,12 @@ class Walk:
         if self.plan:  # without one there is nothing that is done and left of it
             run.append(CheckpointSaved(after=step, done=done, left=max(len(self.plan) - done, 0)), actor=log.ENGINE)
 
-    def count(self, run: Held, ms: int, tokens: int = 0, cost_micro: int = 0, *, begun: int = 1) -> None:
-        """Add to what the run has used; warn of a budget that is nearly used up by it. `begun`: the steps of it."""
-        row, steps = run.row, self.journal.steps()
-        before = budget.used(row, steps - begun)
-        run.change(working_ms=row.working_ms + ms, tokens=row.tokens + tokens, cost_micro=row.cost_micro + cost_micro)
-        self._row = row
-        for spent in budget.near(row.budgets, before, budget.used(row, steps)):
-            run.append(BudgetWarned(budget=spent.budget, used=spent.used, limit=spent.limit), actor=log.ENGINE)
+    def count(self, run: Held, ms: int, tokens: int = 0, cost_micro: int = 0) -> None:
+        """Add to what the run has used; warn of a budget that is nearly used up by it."""
+        budget.use(run, working_ms=ms, tokens=tokens, cost_micro=cost_micro)
+        self.row = run.row
+
+
+def _tell_exceeded(run: Held) -> None:
+    if spent := budget.over(run.row.budgets, budget.used(run.row)):
+        run.append(BudgetExceeded(budget=spent.budget, used=spent.used, limit=spent.limit), actor=log.ENGINE)

@@ -12,6 +12,7 @@ PARKED = {
     "retries_exhausted": "a step of it failed for good",
     "error": "the workflow failed",
     "refused": "an action it needs was refused",
+    "expired": "nobody decided in time on an action it needs",
     "out_of_scope": "it wanted to touch something outside its scope",
     "workflow_missing": "its workflow is not loaded",
     "silent": "it went silent",

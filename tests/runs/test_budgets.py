@@ -8,7 +8,7 @@ from access.rules import Actor, person
 from approvals import policy
 from config import clock
 from runs import signals, starting, updates
-from runs.engine import sweep
+from runs.engine import executor, sweep
 from runs.engine.budget import NAMES, Spent, near, over
 from runs.errors import RunEnded
 from runs.models import Event, JournalEntry, Run
@@ -16,7 +16,7 @@ from runs.updates import Changed, PeopleSet
 from tests.approvals.mailing import text
 from tests.runs import workflows
 from tests.runs.test_engine import approve, types, walk
-from tests.runs.workflows import World
+from tests.runs.workflows import Unavailable, World
 
 
 def spent(**more: int) -> dict:
@@ -70,6 +70,31 @@ def test_what_was_approved_is_done_also_when_the_budget_is_used_up_meanwhile(cas
     assert not updates.enough(run)
     Run.objects.filter(pk=run.pk).update(budgets={"steps": 5})  # so that the note may be proposed, and no more after it
     assert walk(run) == "succeeded"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_step_that_is_tried_again_counts_once_and_warns_once(cast, run, outside):
+    outside.fail_next(Unavailable("not there"), Unavailable("not there yet"))
+    while walk(run) == "waiting" and run.waiting["on"] == "retry":
+        Run.objects.filter(pk=run.pk).update(state="queued", waiting={}, wake_at=None)
+    assert run.waiting["on"] == "budget" and run.steps == 2
+    assert types(run).count("step.failed") == 2 and types(run).count("budget.warned") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_that_is_lost_as_its_run_comes_to_its_limit_tells_of_it_once(cast, run, outside, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def die(*_):
+        raise Killed
+
+    monkeypatch.setattr(executor, "_came_meanwhile", die)  # the last thing before what is told of it is committed
+    with pytest.raises(Killed):
+        executor.execute(run.pk)
+    monkeypatch.undo()
+    assert "budget.exceeded" not in types(run)
+    assert walk(run) == "waiting" and types(run).count("budget.exceeded") == 1
 
 
 @pytest.mark.django_db(transaction=True)

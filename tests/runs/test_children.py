@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import orjson
 import pytest
 
 from access.rules import person
@@ -12,7 +13,7 @@ from runs import signals
 from runs.engine import executor, lease, sweep
 from runs.engine.tools import TOOLS
 from runs.engine.walk import Walk
-from runs.models import Run
+from runs.models import Event, Run
 from runs.verification import Whole, verify
 from tests.runs import workflows
 from tests.runs.test_engine import approve, start, types, walk
@@ -146,3 +147,27 @@ def test_what_one_of_a_family_has_read_each_of_them_has(cast, run, outside, monk
     for each in (run, child, Run.objects.get(pk=child.pk)):
         assert gate.taint_of(each, TOOLS["say"]).lethal
     assert not gate.taint_of(start(cast, "test-parent", {"thing": "tea"}), TOOLS["say"]).lethal
+
+
+def test_what_a_child_did_is_undone_with_its_parent_after_what_the_parent_did_later(cast, outside):
+    for tool in ("put", "note_it", "take_away"):
+        policy.set_rule(cast.workspace.pk, tool, name="Notes", outcome="automatic", by=None)
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    run = start(cast, "test-parent-puts", {}, scope={})
+    walk(run)
+    child = of(run)
+    assert walk(child) == "succeeded"
+    sweep.sweep()
+    run.refresh_from_db()
+    assert walk(run) == "waiting" and [text for _, _, text in outside.done] == ["before", "of the child", "after"]
+    signals.send(run, kind="cancel", key="1", by=person(cast.otto.pk))
+    assert walk(run) == "compensated" and run.state == "cancelled"
+    assert [text for _, what, text in outside.done if what == "took away"] == ["after", "of the child", "before"]
+    told = Event.objects.get(run_id=run.pk, type="run.cancelled")
+    assert orjson.loads(told.body)["data"] | {"signal": ""} == {"signal": "", "done": 0, "undone": 3, "withdrawn": 1}
+    assert types(run).count("effect.undone") == 3 and isinstance(verify(run), Whole) and isinstance(verify(child), Whole)
+
+
+def test_the_page_of_a_parent_tells_that_what_its_child_did_was_undone(cast, outside, sign_in):
+    test_what_a_child_did_is_undone_with_its_parent_after_what_the_parent_did_later(cast, outside)
+    assert sign_in(cast.otto).get(f"/runs/{Run.objects.get(parent=None).pk}").status_code == 200

@@ -159,7 +159,7 @@ def otto(cast, sign_in) -> Client:
 
 
 def test_the_page_says_what_happened_what_was_done_and_what_can_be_chosen(cast, run, undoing, otto, django_assert_max_num_queries):
-    with django_assert_max_num_queries(19):
+    with django_assert_max_num_queries(20):
         page = text(otto.get("/recovery"))
     assert "Stuck runs 2" in page
     assert "It was tried as often as it may be." in page and "“Look” failed: it was not available" in page and "3 times, last at" in page
@@ -201,6 +201,16 @@ def test_what_is_handed_over_is_not_called_recovered_and_counts_in_the_top_bar(c
     assert "recovery-count" not in sign_in(cast.riley).get("/runs").content.decode()
     otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at})
     assert 'data-s="failed" hidden>0<' in otto.get("/runs").content.decode()
+
+
+def test_what_nobody_decided_on_in_time_is_asked_anew_when_it_is_tried_again(cast, run, outside):
+    late = start(cast, "test-steps-say", {}, scope={})
+    assert walk(late) == "waiting"
+    ProposedAction.objects.filter(run=late).update(expires_at=clock.now())
+    assert decisions.expire_due() == 1
+    assert walk(late) == "parked" and recovery.parking(late).reason == "expired"
+    choose(cast, late, "retry")
+    assert walk(late) == "waiting" and ProposedAction.objects.filter(run=late, state="waiting").count() == 1
 
 
 def test_nothing_stuck_says_so(cast, otto):

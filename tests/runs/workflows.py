@@ -168,6 +168,24 @@ def parent(run: Channel, thing: str, scope: dict[str, list[str]] | None = None) 
     run.report(f"The child {came.state}", body=came.report.title if came.report else "")
 
 
+@workflow("test-puts", version=1)
+def puts(run: Channel) -> None:
+    run.step(put, "of the child")
+
+
+@workflow("test-parent-puts", version=1)
+def parent_puts(run: Channel) -> None:
+    run.step(put, "before")
+    run.child("test-puts", title="A part of it")
+    run.step(put, "after")
+    run.propose(say, to=["a@example.org"], text="All are there.")
+
+
+@workflow("test-steps-say", version=1)
+def steps_say(run: Channel) -> None:
+    run.step(say, ["a@example.org"], "Now.")
+
+
 @workflow("test-asks", version=1)
 def asks(run: Channel) -> None:
     run.plan("Ask")
