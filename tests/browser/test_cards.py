@@ -62,7 +62,7 @@ KINDS = {
         "10 arguments: 7 shown, 3 folded, none hidden",
         "this one statement",
         ("UPDATE stock", "price_cents < ?", "mounts", "3 of 8 rows", "Passed", "At most, rows"),
-        ((".code .ln", 4), (".facts > div", 4)),
+        ((".code:not(.box) .ln", 4), (".facts > div", 4)),
     ),
     "http": Kind(
         "note",
@@ -78,7 +78,7 @@ KINDS = {
         "7 arguments: 4 shown, 3 folded, none hidden",
         "this one command",
         ("gzip", "--best", "stock-2026-11.csv", "No shell: each line is taken as it is"),
-        ((".code .ln", 5),),
+        ((".code:not(.box) .ln", 5),),
     ),
     "generic": Kind(
         "access",
