@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +18,16 @@ from django.conf import settings
 
 from access.errors import Refusal
 from access.models import Agent
+from access.rules import SYSTEM, Actor
 from approvals import policy
+from artifacts import vault
 from config import clock
+from runs import starting, webhooks
 from runs.management.commands.triage import start
-from runs.models import Lease, Run
+from runs.models import Lease, Run, WebhookSource
 
 PATIENCE = 20.0  # seconds
+BEATS = 30  # seconds of a second clock
 MARTA, PAYABLE = "marta.oyelaran@brightwater.example", "accounts@brightwater.example"
 PATIENT_RULE = "E-mail to Brightwater’s accounts payable"
 Fault = tuple[str, str, int, dict[str, Any]]  # where, fault, times, options: what the desk is told to do
@@ -42,6 +48,7 @@ class Misbehaviour:
     watch: str
     faults: tuple[Fault, ...] = ()
     first: Callable[[Agent], None] | None = None
+    begin: Callable[[Agent], Run] | None = None  # another run than a triage
     then: Callable[[Run], None] | None = None
     sender: str = MARTA
 
@@ -77,6 +84,36 @@ def let_a_day_pass(run: Run) -> None:
         time.sleep(0.1)
     if not clock.forward(timedelta(days=1)):
         raise NothingWrong("Its processes share no clock that could be moved (HANDRAIL_CLOCK_FILE), so no day was let pass.")
+
+
+def follow_up(agent: Agent) -> Run:
+    """A run that waits until the help desk says by a webhook that its ticket is closed."""
+    key = f"misbehave:{uuid4()}"
+    taken = starting.intake(agent.name, _message(MARTA), key)
+    ticket = taken.scope["ticket"][0]
+    source = WebhookSource.objects.filter(workspace_id=agent.workspace_id, name="desk", closed_at=None).first()
+    source = source or webhooks.make_source(agent, "desk", by=SYSTEM)[0]
+    secret = vault.open_bytes(source.secret).decode()
+    _ask_desk("POST", "/hooks", json={"url": webhooks.address(source), "ticket": ticket, "secret": secret})
+    by = Actor("human", str(agent.owner_id), agent.owner.name)
+    more = {"arguments": taken.arguments, "scope": taken.scope, "key": key, "workflow": "ticket-follow-up"}
+    return starting.start(agent=agent, owner=agent.owner, by=by, title=f"Follow up ticket {ticket}", **more)
+
+
+def close_ticket(run: Run) -> None:
+    """Close the ticket, once the run waits for that."""
+    until = time.monotonic() + PATIENCE
+    while not Run.objects.filter(pk=run.pk, state="waiting").exists():
+        if time.monotonic() > until:
+            raise NothingWrong("The run did not come to wait in time, so its ticket was not closed.")
+        time.sleep(0.05)
+    _ask_desk("POST", f"/tickets/{run.scope['ticket'][0]}/status", json={"status": "closed"})
+
+
+def second_beat(run: Run) -> None:
+    """Run another clock beside the demo's own for a while."""
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.Popen([sys.executable, "-m", "config.second_beat", str(BEATS)], start_new_session=True, **quiet)  # noqa: S603  ours
 
 
 NAMES = {
@@ -135,6 +172,19 @@ NAMES = {
         "Approve the reply: the message is looked up by its Message-ID, and is in the mailbox once.",
         (("smtp", "drop_answer", 1, {"to": MARTA}),),
     ),
+    "webhook-twice": Misbehaviour(
+        "the help desk tells twice, at once, that the ticket is closed",
+        "The run takes one of them, once, and ends.",
+        (("webhook", "webhook_twice", 1, {}),),
+        begin=follow_up,
+        then=close_ticket,
+    ),
+    "two-beats": Misbehaviour(
+        f"a second clock runs beside the first for {BEATS} seconds",
+        "Each thing is done once all the same: approve the reply, and it is in the mailbox once.",
+        (("account.read", "half_answer", 2, {}),),  # so that timers go off
+        then=second_beat,
+    ),
 }
 
 
@@ -146,7 +196,7 @@ def misbehave(chosen: Misbehaviour) -> Run:
     agent = Agent.objects.select_related("owner").get(name="support-triage")
     if chosen.first:
         chosen.first(agent)
-    run = start(agent, agent.name, _message(chosen.sender), again=False)
+    run = chosen.begin(agent) if chosen.begin else start(agent, agent.name, _message(chosen.sender), again=False)
     if chosen.then:
         chosen.then(run)
     return run
@@ -169,7 +219,11 @@ def _message(sender: str) -> bytes:
 
 
 def _desk(method: str, **more: Any) -> None:
+    _ask_desk(method, "/faults", **more)
+
+
+def _ask_desk(method: str, path: str, **more: Any) -> None:
     try:
-        httpx.request(method, f"{settings.HANDRAIL_DESK_URL}/faults", timeout=5, trust_env=False, **more).raise_for_status()
+        httpx.request(method, f"{settings.HANDRAIL_DESK_URL}{path}", timeout=5, trust_env=False, **more).raise_for_status()
     except (httpx.HTTPError, httpx.UnsupportedProtocol) as error:
         raise NothingWrong(f"The example's help desk can't be told to misbehave: {error}.") from error

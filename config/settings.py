@@ -80,7 +80,12 @@ INSTALLED_APPS = [
     "approvals",
     "config",
 ]
-EXAMPLES = ("examples.support_triage.workflow", "examples.support_triage.loop", "examples.back_office.workflow")
+EXAMPLES = (
+    "examples.support_triage.workflow",
+    "examples.support_triage.loop",
+    "examples.support_triage.follow_up",
+    "examples.back_office.workflow",
+)
 HANDRAIL_DESK_URL = env.url("HANDRAIL_DESK_URL", "http://127.0.0.1:8001", schemes=("http",)) if DEMO else ""  # the demo's outside world
 HANDRAIL_WORKFLOWS = env.words("HANDRAIL_WORKFLOWS", EXAMPLES if DEMO else (), each=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # files that declare the tools which agents outside run themselves; see docs/agents-outside.md

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 from uuid import UUID
 
 import orjson
+from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import Q
 
@@ -116,6 +117,11 @@ def close_source(source: WebhookSource, *, by: Actor) -> None:
     with transaction.atomic(durable=True):
         if WebhookSource.objects.filter(pk=source.pk, closed_at=None).update(closed_at=clock.now()):
             audit.record(by, "webhook_source_closed", workspace_id=source.workspace_id, subject=("webhook_source", source.pk))
+
+
+def address(source: WebhookSource) -> str:
+    """Where its webhooks are posted to."""
+    return f"{settings.HANDRAIL_URL}/api/v1/webhooks/{source.pk}"
 
 
 # coming in --------------------------------------------------------------------------------------------------------------------------

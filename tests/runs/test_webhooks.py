@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.test import Client
 
 from access.rules import SYSTEM
@@ -264,3 +266,17 @@ def test_what_can_not_be_read_or_fails_is_a_dead_letter_and_was_acknowledged(cas
     assert desk.send({"type": "fail"}, id="msg_2").status_code == 201
     assert dict(ReceivedWebhook.objects.values_list("delivery", "why")) == {"msg_1": "invalid", "msg_2": "failed"}
     assert set(ReceivedWebhook.objects.values_list("state", flat=True)) == {"dead"}
+
+
+def test_the_command_makes_a_source_and_prints_its_secret_once(cast, capsys):
+    workflows.reset()
+    call_command("webhooksource", "till", agent="support-triage", workspace="fernhill", workflow="test-hooked")
+    address, secret = capsys.readouterr().out.split()
+    source = WebhookSource.objects.get(name="till")
+    assert address.endswith(f"/api/v1/webhooks/{source.pk}") and vault.open_bytes(source.secret).decode() == secret
+    call_command("webhooksource", "till", rotate=True)
+    assert capsys.readouterr().out.split()[1] != secret
+    call_command("webhooksource", "till", close=True)
+    for wrong in ({"agent": "support-triage", "workspace": "fernhill"}, {"rotate": True}, {"agent": "nobody"}):
+        with pytest.raises(CommandError, match="Nothing was changed"):
+            call_command("webhooksource", "till", **wrong)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from . import accounts, api, mailserver
+from . import accounts, api, hooks, mailserver
 from .seed import ACCOUNTS
 from .store import Store
 from .web import Server
@@ -76,7 +76,10 @@ async def _serve(web: Server, smtp: socket.socket, store: Store, options: argpar
     threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
     host = f"[{options.host}]" if ":" in options.host else options.host
     print(f"desk: http://{host}:{web.server_address[1]}/ and SMTP on {host}:{smtp.getsockname()[1]}, data in {options.data}", flush=True)
+    sender = hooks.Sender(store)
+    threading.Thread(target=sender.run, daemon=True).start()
     await stop.wait()
+    sender.stop()
     mail.close()
     await asyncio.to_thread(web.shutdown)
     web.server_close()

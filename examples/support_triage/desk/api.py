@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from typing import Any
 from urllib.parse import unquote
 
-from . import accounts, faults, ledger, mail, pages, tickets
+from . import accounts, faults, hooks, ledger, mail, pages, tickets
 from .errors import Malformed, Problem, Unsupported
 from .store import Store
 from .web import Answer, Dropped, Request, json_answer, problem
@@ -164,6 +164,20 @@ def _mail_raw(db: Connection, request: Request, parts: tuple[str, ...]) -> Answe
     return Answer(200, mail.raw(db, int(parts[0])))  # as plain text, so that a browser shows it and nothing more
 
 
+def _hooks(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:
+    return json_answer(200, {"hooks": hooks.listing(db), "deliveries": hooks.deliveries(db)})
+
+
+def _add_hook(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:
+    body = _json(request)
+    ticket = _text({"ticket": ""} | body, "ticket")
+    return json_answer(201, hooks.subscribe(db, url=_text(body, "url"), ticket=ticket, secret=_text(body, "secret")))
+
+
+def _clear_hooks(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:
+    return json_answer(200, {"cleared": hooks.clear(db)})
+
+
 def _faults(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:
     return json_answer(200, {"faults": faults.listing(db)})
 
@@ -256,6 +270,9 @@ ROUTES = (
     _route("GET", "/mail", _mails),
     _route("GET", "/mail/{n}", _mail),
     _route("GET", "/mail/{n}/raw", _mail_raw),
+    _route("GET", "/hooks", _hooks),
+    _route("POST", "/hooks", _add_hook),
+    _route("DELETE", "/hooks", _clear_hooks),
     _route("GET", "/faults", _faults),
     _route("POST", "/faults", _plant_fault),
     _route("DELETE", "/faults", _clear_faults),

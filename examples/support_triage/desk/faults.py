@@ -14,8 +14,9 @@ from .store import now
 from .web import Answer, json_answer, problem
 
 BEFORE = "before"  # nothing was done yet, and nothing will be if the fault answers
+SENDING = "sending"  # a webhook is on its way out
 AFTER = "after"  # the thing is done and kept, the answer is not yet on its way
-PLACES = ("ticket.file", "ticket.read", "ticket.status", "account.read", "crm.note", "crm.note.remove", "effect.read", "smtp")
+PLACES = ("ticket.file", "ticket.read", "ticket.status", "account.read", "crm.note", "crm.note.remove", "effect.read", "smtp", "webhook")
 MOST_SECONDS = 120.0
 
 
@@ -27,6 +28,8 @@ class Hitch:
     wait: float = 0.0  # seconds until the answer leaves
     answer: Answer | None = None  # instead of the true one
     half: bool = False  # the answer breaks off in the middle
+    copies: int = 1  # of a webhook
+    new_ids: bool = False  # each copy has an id of its own
     rename: Mapping[str, str] = field(default_factory=dict)  # fields of the answer that have another name now
 
     def changed(self, answer: Answer) -> Answer:
@@ -88,6 +91,14 @@ def refuse_key(options: dict[str, Any]) -> Hitch:
     return Hitch(answer=problem(401, "Unauthorized", "This key is no longer good."))
 
 
+def webhook_twice(options: dict[str, Any]) -> Hitch:
+    """Every webhook leaves several times, all at once: {"copies": 2}; with {"ids": "new"} each has an id of its own."""
+    copies = options.get("copies", 2)
+    if type(copies) is not int or not 2 <= copies <= 50 or options.get("ids", "same") not in ("same", "new"):
+        raise Malformed('"copies" is from 2 to 50, and "ids" is same or new.')
+    return Hitch(copies=copies, new_ids=options.get("ids") == "new")
+
+
 KINDS = {
     "drop_answer": Kind(AFTER, drop_answer),
     "half_answer": Kind(AFTER, half_answer),
@@ -96,6 +107,7 @@ KINDS = {
     "fail_after": Kind(AFTER, fail_after),
     "change_schema": Kind(AFTER, change_schema),
     "refuse_key": Kind(BEFORE, refuse_key),
+    "webhook_twice": Kind(SENDING, webhook_twice),
 }
 AT_SMTP = ("drop_answer",)  # what the mail server can do; the rest is for HTTP
 
@@ -106,6 +118,8 @@ def plant(db: Connection, *, place: str, fault: str, times: int, options: dict[s
         raise Malformed(f'"where" is one of {", ".join(PLACES)}; "fault" is one of {", ".join(KINDS)}.')
     if place == "smtp" and fault not in AT_SMTP:
         raise Malformed(f'At smtp "fault" is one of {", ".join(AT_SMTP)}.')
+    if (place == "webhook") != (KINDS[fault].stage == SENDING):
+        raise Malformed('At webhook "fault" is webhook_twice, and nowhere else.')
     KINDS[fault].hitch(options)  # its options, before they are kept
     if not 1 <= times <= 1000:
         raise Malformed('"times" is from 1 to 1000.')

@@ -31,6 +31,11 @@ CREATE TABLE IF NOT EXISTS effect (
     number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT CONSTRAINT effect_key_once UNIQUE, kind TEXT NOT NULL, target TEXT NOT NULL,
     digest TEXT NOT NULL, answer TEXT NOT NULL, asked INTEGER NOT NULL, done INTEGER NOT NULL, first_at TEXT NOT NULL, last_at TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS hook (url TEXT NOT NULL, ticket TEXT NOT NULL, secret TEXT NOT NULL, PRIMARY KEY (url, ticket)) STRICT;
+CREATE TABLE IF NOT EXISTS delivery (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, url TEXT NOT NULL, secret TEXT NOT NULL, body TEXT NOT NULL,
+    tries INTEGER NOT NULL, due REAL NOT NULL, status INTEGER
+) STRICT;
 CREATE TABLE IF NOT EXISTS fault (
     number INTEGER PRIMARY KEY AUTOINCREMENT, place TEXT NOT NULL, fault TEXT NOT NULL, options TEXT NOT NULL,
     times INTEGER NOT NULL, used INTEGER NOT NULL, created_at TEXT NOT NULL
@@ -77,3 +82,8 @@ class Store:
 def now() -> str:
     """The time of day as the desk writes it: ISO 8601, UTC, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def stamp() -> int:
+    """The same in whole seconds since 1970."""
+    return int(datetime.now(UTC).timestamp())

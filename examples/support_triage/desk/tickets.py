@@ -6,7 +6,7 @@ from typing import Any
 
 from examples.support_triage.reading import UnreadableMessage, read
 
-from . import accounts
+from . import accounts, hooks
 from .errors import Malformed, Missing, Outdated, Problem
 from .store import now
 
@@ -60,6 +60,7 @@ def set_status(db: Connection, ticket: str, *, status: str, version: int | None)
     if version is not None and version != before["version"]:
         raise Outdated(f"Ticket {ticket} is at version {before['version']}, not {version}.")
     db.execute("UPDATE ticket SET status = ?, version = version + 1 WHERE number = ?", (status, _number(ticket)))
+    hooks.tell(db, "ticket.changed", {"ticket": ticket, "status": status, "previous_status": before["status"]})
     return {**get(db, ticket), "previous_status": before["status"]}
 
 
