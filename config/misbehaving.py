@@ -119,7 +119,7 @@ def second_beat(run: Run) -> None:
 NAMES = {
     "killed-worker": Misbehaviour("its worker is killed", "Another goes on from the last completed step within seconds.", then=kill_worker),
     "a-day-late": Misbehaviour(
-        "nobody decides until tomorrow: it is a day later for all of Handrail, and stays so until `make reset`",
+        "nobody decides until tomorrow: it is a day later for all of Handrail, and stays so until make reset",
         "Approve the reply, also after you have restarted everything: it goes on where it was. What else waited has expired, as its"
         " rules say, and tells so.",
         first=be_patient,

@@ -140,6 +140,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "approvals.context.inbox_count",
                 "runs.context.recovery_count",
+                "config.context.installation",
             ],
             "builtins": ["django.templatetags.static"],
         },

@@ -54,6 +54,9 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "sign-in", EVERYBODY, {}),
     ("POST", "sign-in", EVERYBODY, {"data": {"email": "a@b.example", "password": "wrong"}}),
     ("POST", "sign-in/as", "none " * 12, {"data": {"as": "riley"}}),  # there is no such thing outside the demo
+    ("GET", "demo", "none " * 12, {}),  # nor of this
+    ("POST", "demo/runs", "none " * 12, {"data": {"misbehave": "killed-worker"}}),
+    ("POST", "demo/desk", "none " * 12, {}),
     ("POST", "theme", EVERYBODY, {"data": {"theme": "dark"}}),
     # the pages of runs
     ("GET", "runs", "in in ok ok ok ok ok ok ok ok ok in", {}),

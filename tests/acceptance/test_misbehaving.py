@@ -30,25 +30,51 @@ def otto(stack: Stack) -> Iterator[Person]:
         yield otto
 
 
-def misbehaving(stack: Stack, name: str) -> Triage:
-    return Triage(stack, stack.manage("misbehave", name).split()[0])
+def misbehaving(stack: Stack, otto: Person, name: str) -> Triage:
+    """By the button of the demo's page, which does what the command does."""
+    return begun(stack, otto, misbehave=name)
+
+
+def begun(stack: Stack, otto: Person, **what: str) -> Triage:
+    page = otto.post("/demo/runs", what)
+    assert page.url.path.startswith("/runs/"), page.text
+    run = UUID(page.url.path.rpartition("/")[2])
+    return Triage(stack, stack.query("SELECT ref FROM runs_run WHERE id = %s", run)[0]["ref"])
+
+
+@pytest.fixture(scope="module")
+def slow(stack, riley, otto) -> Triage:
+    """One whose note takes longer than anybody waits for; the others go on meanwhile."""
+    run = misbehaving(stack, otto, "crm-times-out")
+    riley.decide(run.waiting_action(), "approved")
+    until(lambda: ledger(stack, "crm.note"), within=PATIENCE, what="the note to be written")
+    return run
 
 
 @pytest.mark.parametrize("name", ["killed-worker", "crm-answer-lost", "crm-half-answer", "crm-fails-after", "sent-answer-lost"])
-def test_it_recovers_by_itself_and_everything_happens_once(stack, riley, name):
-    run = misbehaving(stack, name)
+def test_it_recovers_by_itself_and_everything_happens_once(stack, riley, otto, slow, name):
+    run = misbehaving(stack, otto, name)
     riley.decide(run.waiting_action(), "approved")
+    everything_once(run)
+
+
+def test_an_answer_that_comes_too_late_is_looked_up_and_nothing_is_done_again(slow):
+    everything_once(slow)
+    assert '"outcome":"unknown"' in slow.bodies("tool.ended")
+
+
+def everything_once(run: Triage) -> None:
     run.wait_for("succeeded")
     assert len(run.messages()) == 1
-    notes = [effect for effect in ledger(stack, "crm.note") if effect["key"] == run.grant_key("update_crm")]
+    notes = [effect for effect in ledger(run.stack, "crm.note") if effect["key"] == run.grant_key("update_crm")]
     assert [effect["done"] for effect in notes] == [1]
     run.verify()
 
 
 def test_a_desk_that_is_down_leaves_the_run_stuck_and_it_goes_on_when_otto_tries_again(stack, riley, otto):
-    run = misbehaving(stack, "desk-down")
+    run = misbehaving(stack, otto, "desk-down")
     run.wait_for("parked")
-    stack.manage("misbehave", "clear")
+    assert otto.post("/demo/desk", {}).url.path == "/demo"
     choose(otto, run, "retry")
     riley.decide(run.waiting_action(), "approved")
     run.wait_for("succeeded")
@@ -56,7 +82,7 @@ def test_a_desk_that_is_down_leaves_the_run_stuck_and_it_goes_on_when_otto_tries
 
 
 def test_an_answer_that_does_not_fit_is_not_tried_again(stack, otto):
-    run = misbehaving(stack, "changed-schema")
+    run = misbehaving(stack, otto, "changed-schema")
     run.wait_for("parked")
     assert run.types().count("step.failed") == 1 and "customer" in otto.http.get("/recovery").text
     choose(otto, run, "give_up")
@@ -64,7 +90,7 @@ def test_an_answer_that_does_not_fit_is_not_tried_again(stack, otto):
 
 
 def test_a_refused_key_changes_nothing_and_people_are_asked_anew(stack, riley, otto):
-    run = misbehaving(stack, "key-refused")
+    run = misbehaving(stack, otto, "key-refused")
     riley.decide(run.waiting_action(), "approved")
     run.wait_for("parked")
     assert run.messages() == []
@@ -74,7 +100,7 @@ def test_a_refused_key_changes_nothing_and_people_are_asked_anew(stack, riley, o
 
 
 def test_a_run_is_resumed_from_the_middle_and_then_forked_with_another_wish(stack, riley, otto):
-    run = misbehaving(stack, "resume-from-the-middle")
+    run = misbehaving(stack, otto, "resume-from-the-middle")
     run.wait_for("parked")
     choose(otto, run, "retry")
     until(lambda: run.types().count("run.parked") == 2, within=PATIENCE, what="it to fail again on what the CRM said, which is recorded")
@@ -101,6 +127,17 @@ def forked(otto: Person, run: Triage, step: str, **edits: str) -> Triage:
     assert page.status_code == 200, page.text[-3000:]
     ref = run.stack.query("SELECT ref FROM runs_run WHERE forked_from_id = %s", run.id)[0]["ref"]
     return Triage(run.stack, ref)
+
+
+def test_a_newsletter_has_nothing_sent_and_orders_in_a_message_are_marked_and_not_followed(stack, riley, otto):
+    nothing = begun(stack, otto, ticket="more/newsletter")
+    nothing.wait_for("succeeded")
+    assert nothing.actions() == [] and "Nothing to send" in otto.http.get(f"/runs/{nothing.id}").text
+    run = begun(stack, otto, ticket="more/orders-inside")
+    action = run.waiting_action()
+    assert "It holds what reads like orders to a machine." in riley.http.get(f"/actions/{UUID(str(action['id']))}").text
+    exact = run.stored_action()
+    assert exact["recipients"] == ["marta.oyelaran@brightwater.example"] and "brightvvater" not in str(exact["arguments"])
 
 
 def choose(otto: Person, run: Triage, choice: str, step: str = "") -> None:

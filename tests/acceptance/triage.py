@@ -105,6 +105,11 @@ class Triage:
     def types(self) -> list[str]:
         return [row["type"] for row in self.stack.query("SELECT type FROM runs_event WHERE run_id = %s ORDER BY seq", self.id)]
 
+    def bodies(self, type_: str) -> str:
+        """The bodies of all its events of a type, one after another."""
+        rows = self.stack.query("SELECT body FROM runs_event WHERE run_id = %s AND type = %s ORDER BY seq", self.id, type_)
+        return "".join(row["body"] for row in rows)
+
     def lease(self) -> dict[str, Any]:
         return self.stack.query("SELECT * FROM runs_lease WHERE run_id = %s", self.id)[0]
 
