@@ -230,9 +230,9 @@ def _remarks(ticket: Ticket, invoice: _Invoice | None, situation: str, facts: di
         if len(other) == len(ticket.amounts):
             stated = _money(Decimal(other[0].value), other[0].currency, language)
             remarks.append(phrases.OTHER_AMOUNT[language].format(stated=stated, **facts))
-    if ticket.attachments:
-        names = ", ".join(file.name for file in ticket.attachments[:5])
-        remarks.append(phrases.FILES[language].format(files=names))
+    names = [file.name for file in ticket.attachments if not orders.found(file.name)]  # nothing of an order is said again
+    if names:
+        remarks.append(phrases.FILES[language].format(files=", ".join(names[:5])))
     return remarks
 
 

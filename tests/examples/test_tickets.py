@@ -87,7 +87,7 @@ def test_orders_in_text_in_hidden_html_and_in_a_files_name_are_found_and_none_is
     ):
         assert part in found
     assert "pre-approved" in ticket.hidden and "pre-approved" not in ticket.text
-    for theirs in ("brightvvater", "5,000", "DE02", "VIP", "customers"):
+    for theirs in ("IGNORE", "brightvvater", "5,000", "DE02", "VIP", "customers"):
         assert theirs not in reply.subject + reply.body + reply.summary
     assert "reads like orders to a machine; none was followed" in reply.summary
 
