@@ -248,6 +248,8 @@ def _tell_agent_outside(run: Held) -> None:
 
 def _is_waited_for(run: Held, action: ProposedAction) -> bool:
     """Whether the run waits for this action, or for one that it replaced while the run was still on its way to wait."""
+    if run.row.waiting.get("also"):  # in several branches: whichever goes on finds out
+        return True
     waited = run.row.waiting.get("action")
     while waited and str(waited) != str(action.pk):
         waited = ProposedAction.objects.filter(pk=waited).values_list("superseded_by_id", flat=True).first()

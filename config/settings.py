@@ -246,7 +246,7 @@ def _postgresql(url: str, pool: int) -> dict[str, object]:
     options = {
         "options": "-c lock_timeout=10s -c idle_in_transaction_session_timeout=10s",
         "application_name": "handrail",
-        "prepare_threshold": 3,
+        "prepare_threshold": DATABASE_PREPARE or None,
     }
     if pool:
         options["pool"] = {"min_size": 1, "max_size": pool, "timeout": 10}
@@ -256,6 +256,7 @@ def _postgresql(url: str, pool: int) -> dict[str, object]:
 
 
 DATABASE_URL = env.url("DATABASE_URL", schemes=("postgres", "postgresql"))
+DATABASE_PREPARE = env.integer("DATABASE_PREPARE", 3, low=0, high=1000)  # uses of a statement before the server keeps its plan
 DATABASE_POOL = env.integer("DATABASE_POOL", 0, low=0, high=500)  # connections kept by this process; config/asgi.py asks for some
 DATABASES = {"default": _postgresql(DATABASE_URL, DATABASE_POOL) if DATABASE_URL else _sqlite(DATA_DIR / "handrail.sqlite3")}
 ATOMIC_REQUESTS = False

@@ -309,7 +309,7 @@ def _wake_parent(parent_id: UUID) -> None:
     nobody takes them the other way round.
     """
     parent = Run.objects.select_for_update(no_key=True).get(pk=parent_id)
-    if parent.state == State.WAITING and parent.waiting.get("on") == "child":
+    if parent.state == State.WAITING and parent.waits_on("child"):
         Run.objects.filter(pk=parent_id).update(wake_at=clock.now())
 
 

@@ -84,6 +84,10 @@ class Run(models.Model):
     def __str__(self) -> str:
         return self.ref
 
+    def waits_on(self, on: str) -> bool:
+        """Whether what it waits for is this, or this too."""
+        return on in (self.waiting.get("on"), *self.waiting.get("also", ()))
+
 
 @append_only.protect
 class Event(models.Model):

@@ -199,7 +199,7 @@ def _add_context(held: Held, signal: Signal, by: Actor) -> None:
     """Something the agent should know. It stays accepted until the workflow asks for it."""
     if why := _can_not_read(held, "context"):
         _refuse(held, signal, why)
-    elif held.row.state == State.WAITING and held.row.waiting.get("on") == "signal":
+    elif held.row.state == State.WAITING and held.row.waits_on("signal"):
         held.move(State.QUEUED, RunQueued(reason="signal"))
 
 

@@ -55,7 +55,7 @@ def _set(held: Held, budgets: dict[str, int], by: Actor, note: str) -> None:
     held.change(budgets=budgets)
     more: dict[str, Any] = dict(budgets)
     audit.record(by, "budgets_set", workspace_id=held.row.workspace_id, subject=("run", held.row.pk), **more)
-    if held.row.state == State.WAITING and held.row.waiting.get("on") == "budget" and enough(held.row):
+    if held.row.state == State.WAITING and held.row.waits_on("budget") and enough(held.row):
         held.move(State.QUEUED, RunQueued(reason="budget"))
 
 

@@ -134,8 +134,12 @@ class RunQueued(Data, type="run.queued", by=(ENGINE,), says="Ready to go on: {re
     reason: Literal["decision", "answer", "timer", "signal", "budget", "outcome", "recovered", "yielded", "unfrozen", "child", "webhook"]
 
 
+On = Literal["decision", "answer", "budget", "timer", "webhook", "signal", "outcome", "retry", "unfreezing", "child"]
+
+
 class RunWaiting(Data, type="run.waiting", by=(ENGINE,), says="Waiting for {on}"):
-    on: Literal["decision", "answer", "budget", "timer", "webhook", "outcome", "retry", "unfreezing", "child", "signal"]
+    on: On
+    also: tuple[On, ...] | None = None  # in other branches; whichever comes first wakes the run
     action: UUID | None = None
     run: UUID | None = None  # child: the run it waits for
     question: UUID | None = None  # answer: to what
@@ -251,7 +255,7 @@ class ArtifactCreated(Data, type="artifact.created", by=(AGENT, ENGINE), says="{
 
 class StepStarted(Data, type="step.started", by=(ENGINE,), says="Started {step}"):
     step: Step
-    kind: Literal["tool", "model", "propose", "perform", "agent", "child"]
+    kind: Literal["tool", "model", "propose", "perform", "agent", "child", "parallel"]
     plan_step: Count | None = None  # counts from 1
     attempt: Count = 1
     told: bool | None = None  # by an agent outside: Handrail did not see it

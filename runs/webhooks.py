@@ -236,7 +236,7 @@ def _feed(webhook: ReceivedWebhook, body: Mapping[str, Any]) -> bool:
         with log.holding(wait.run_id) as held:
             if held.row.ended_at is not None or held.row.state in CLOSING or not take(held, wait, webhook):
                 continue
-            if held.row.state == State.WAITING and held.row.waiting.get("on") == "webhook":
+            if held.row.state == State.WAITING and held.row.waits_on("webhook"):
                 held.move(State.QUEUED, RunQueued(reason="webhook"))
         return True
     return False

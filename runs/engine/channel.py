@@ -7,6 +7,7 @@ in one transaction.
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from datetime import date, datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -16,12 +17,13 @@ from artifacts import vault
 from artifacts.models import Artifact
 from config import clock
 from runs import log, signals
-from runs.engine import agent, asking, awaiting, calls, children, effects, gates, proposals, reads
+from runs.engine import agent, asking, awaiting, calls, children, effects, gates, parallel, proposals, reads
 from runs.engine.answering import Answers
 from runs.engine.gates import Answer, Approved, Attached
 from runs.engine.journal import Journal, result_of
 from runs.engine.lease import Claim
 from runs.engine.outcomes import Parked, Waits
+from runs.engine.parallel import Later
 from runs.engine.proposals import APPROVAL
 from runs.engine.tools import TOOLS, InvalidArguments, Tool
 from runs.engine.values import Kept, wrap
@@ -34,6 +36,8 @@ from runs.vocabulary import ArtifactCreated, BlockRaised, MilestoneReached, Note
 
 class Channel:
     """A run, as its workflow sees it."""
+
+    threads = parallel.AT_ONCE
 
     def __init__(self, run: Run, held: Claim, journal: Journal | None = None) -> None:
         self.id, self.ref = run.pk, run.ref
@@ -157,6 +161,22 @@ class Channel:
         Gives {"run": id, "ref", "state": succeeded, failed or cancelled, "report": its title and body}.
         """
         return children.child(self._walk, workflow, title, arguments, scope)
+
+    def later(self, does: Tool | Callable[..., Any], *args: Any, **kwargs: Any) -> Later:
+        """Something for `parallel`: a tool with its arguments, or a function that is given the run before them."""
+        return Later(does, args, kwargs)
+
+    def parallel(self, *branches: Later) -> list[Any]:
+        """Do several things at once, and give what each gave, in their order. Each is as durable as it would be by itself.
+
+        If one can't go on, the others are walked as far as they come, and what they did stays done.
+        """
+        return parallel.together(self._walk, branches, self._in_branch, threads=self.threads)
+
+    def _in_branch(self, walk: Walk) -> "Channel":
+        other = copy(self)
+        other._walk = walk
+        return other
 
     def ask(self, question: str) -> str:
         """Ask whoever may steer this run, and wait for the answer, in their own words."""

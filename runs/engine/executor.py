@@ -112,7 +112,7 @@ def _wait(held: Claim, outcome: Waits) -> str:
     wake_at = clock.now() + timedelta(seconds=outcome.wake_in) if outcome.wake_in is not None else None
     with log.holding(held.run_id, token=held.token) as run:
         if run.row.state in (State.CANCELLING, State.COMPENSATING):
-            came = _came_meanwhile(run, waiting)
+            came = _any_came(run, outcome)
             run.change(waiting={} if came else waiting.model_dump(mode="json", exclude_none=True))
             run.change(wake_at=clock.now() if came else wake_at or clock.now() + LOOK_AGAIN_ANYWAY)
             return str(run.row.state)
@@ -123,7 +123,7 @@ def _wait(held: Claim, outcome: Waits) -> str:
             outcome.tell(run)
         run.move(State.WAITING, waiting, waiting=waiting.model_dump(mode="json", exclude_none=True))
         run.change(wake_at=wake_at)
-        if came := _came_meanwhile(run, waiting):
+        if came := _any_came(run, outcome):
             run.move(State.QUEUED, RunQueued(reason=came))
         points.reached("waiting", held.run_id)
         lease.release(held)  # with the state: whoever is called for the run from now on finds it free
@@ -135,6 +135,10 @@ def _tell_block(run: Held, waiting: RunWaiting) -> None:
     if waiting.on == "unfreezing" and (frozen := gates.current().frozen(run, waiting.tool or "")):
         block = BlockRaised(block=f"frozen:{frozen.tool}", reason="frozen", action=waiting.action)
         run.append(block, actor=log.ENGINE, texts={"detail": frozen.reason})
+
+
+def _any_came(run: Held, outcome: Waits) -> Reason | None:
+    return next((came for waiting in (outcome.waiting, *outcome.others) if (came := _came_meanwhile(run, waiting))), None)
 
 
 def _came_meanwhile(run: Held, waiting: RunWaiting) -> Reason | None:

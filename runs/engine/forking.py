@@ -295,7 +295,7 @@ def takes(known: workflow.Workflow) -> tuple[str, ...]:
 
 def tool_of(entry: JournalEntry) -> Tool | None:
     """The tool that a step uses, or proposes to use."""
-    name = entry.step.partition("#")[0].removeprefix("propose.")
+    name = entry.step.rpartition("/")[2].partition("#")[0].removeprefix("propose.")
     return TOOLS.get(name) if entry.kind in ("step", "propose") else None
 
 

@@ -46,6 +46,7 @@ class Claim:
     works: State = State.RUNNING
     beat_until: float = field(default_factory=lambda: time.monotonic() + BETWEEN_STEPS)
     lost: bool = False
+    calls: dict[object, float] = field(default_factory=dict)  # those that are under way, and until when each may take
     slow: dict[str, tuple[float, Callable[[], None]]] = field(default_factory=dict)  # step → what to do if it goes on till then
 
     def goes_on(self) -> None:
@@ -55,11 +56,14 @@ class Claim:
     @contextmanager
     def calling(self, seconds: float) -> Iterator[None]:
         """While the outside is asked the heartbeat goes on for so long and no longer: a hung call must not live for ever."""
-        self.beat_until = time.monotonic() + seconds
+        mine = object()
+        self.calls[mine] = time.monotonic() + seconds
+        self.beat_until = max(self.calls.values())
         try:
             yield
         finally:
-            self.beat_until = time.monotonic() + BETWEEN_STEPS
+            del self.calls[mine]  # of several branches that ask at once, the one that may take longest says how long
+            self.beat_until = max([time.monotonic() + BETWEEN_STEPS, *self.calls.values()])
 
     @contextmanager
     def telling(self, step: str, tell: Callable[[], None]) -> Iterator[None]:

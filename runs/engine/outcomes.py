@@ -19,10 +19,15 @@ class Outcome(BaseException):
 
 
 class Waits(Outcome):
-    """The run waits, and nothing of it stays in memory. `wake_in`: seconds until it looks again by itself, if it should."""
+    """The run waits, and nothing of it stays in memory. `wake_in`: seconds until it looks again by itself, if it should.
 
-    def __init__(self, waiting: RunWaiting, *, wake_in: float | None = None, tell: Tell | None = None) -> None:
-        self.waiting, self.wake_in, self.tell = waiting, wake_in, tell
+    `others`: what else it waits for, in other branches.
+    """
+
+    def __init__(
+        self, waiting: RunWaiting, *, wake_in: float | None = None, tell: Tell | None = None, others: tuple[RunWaiting, ...] = ()
+    ) -> None:
+        self.waiting, self.wake_in, self.tell, self.others = waiting, wake_in, tell, others
         super().__init__(waiting.on)
 
 

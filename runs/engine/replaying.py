@@ -204,6 +204,8 @@ class Unheld(Walk):
 class Replayed(Channel):
     """The run as its workflow sees it, answered from the record."""
 
+    threads = 0  # one branch after the other
+
     def __init__(self, run: Run, record: Record) -> None:
         claim = Claim(run.pk, NOBODYS, "replay")
         super().__init__(run, claim, record)

@@ -56,7 +56,7 @@ def _wake(run_id: UUID) -> None:
     with log.holding(run_id) as run:
         if run.row.state != State.WAITING or run.row.wake_at is None or run.row.wake_at > clock.now():
             return
-        if run.row.waiting.get("on") != "child":
+        if run.row.waiting.get("on") != "child" or run.row.waiting.get("also"):
             run.move(State.QUEUED, RunQueued(reason="timer"))
         elif Run.objects.filter(pk=run.row.waiting["run"], ended_at__isnull=False).exists():
             run.move(State.QUEUED, RunQueued(reason="child"))

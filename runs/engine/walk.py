@@ -3,6 +3,8 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 from access.rules import Actor
@@ -32,6 +34,14 @@ def hold(lease: Claim, *, settling: bool = False) -> Iterator[Held]:
         yield run
 
 
+@dataclass
+class _Last:
+    """The run's row as a walk, and its branches, read it last; and when that was under its lock, by `time.monotonic`."""
+
+    row: Run
+    held_at: float = 0.0
+
+
 class Walk:
     """A run in a worker's hands. `journal`: what it did so far, read if it is not given; `plan`: the headings of the story."""
 
@@ -41,8 +51,18 @@ class Walk:
         self.journal = journal or Journal(run.pk, held.token)
         self.agent = Actor("agent", str(run.agent_id), run.agent.name)
         self.plan: list[str] = []
-        self.row = run  # as it was read last
-        self._seen = 0.0  # when that was under its lock, by `time.monotonic`
+        self._last = _Last(run)
+
+    @property
+    def row(self) -> Run:
+        """The run as it was read last."""
+        return self._last.row
+
+    def on(self, branch: str) -> "Walk":
+        """The same walk on a branch of it: with steps of its own, and all else shared."""
+        other = copy(self)
+        other.journal = self.journal.on(branch)
+        return other
 
     def hold(self, *, settling: bool = False) -> AbstractContextManager[Held]:
         """The run's lock under this worker's token; Interrupted if the run is no longer at work, unless it is `settling` what was begun."""
@@ -52,14 +72,14 @@ class Walk:
     def _hold(self, settling: bool) -> Iterator[Held]:
         with hold(self.lease, settling=settling) as run:
             yield run
-        self.row, self._seen = run.row, time.monotonic()
+        self._last.row, self._last.held_at = run.row, time.monotonic()
 
     def check_at_work(self) -> None:
         """Before the outside is asked something without a lock: Interrupted if the run is no longer at work, StaleToken if it is another's.
 
         Not asked again within a moment of having held the run.
         """
-        if time.monotonic() - self._seen < MOMENT:
+        if time.monotonic() - self._last.held_at < MOMENT:
             return
         row = Run.objects.select_related("lease").get(pk=self.id)
         if row.lease.token != self.lease.token:
@@ -74,7 +94,7 @@ class Walk:
             return
         row = Run.objects.get(pk=self.id)
         if budget.over(row.budgets, budget.used(row)) is None:  # people have raised a limit meanwhile
-            self.row.budgets = row.budgets
+            self._last.row = row
             return
         raise Waits(RunWaiting(on="budget"), tell=_tell_exceeded)
 
@@ -96,7 +116,6 @@ class Walk:
     def count(self, run: Held, ms: int, tokens: int = 0, cost_micro: int = 0) -> None:
         """Add to what the run has used; warn of a budget that is nearly used up by it."""
         budget.use(run, working_ms=ms, tokens=tokens, cost_micro=cost_micro)
-        self.row = run.row
 
 
 def _tell_exceeded(run: Held) -> None:

@@ -22,6 +22,8 @@ def of_step(step: Step) -> str:
         return of_prompt(named)
     if kind == "perform":
         return APPROVED
+    if kind == "parallel":
+        return "several things"
     if kind == "child":
         return spoken(named)
     return of_tool(named if kind == "propose" else kind)

@@ -71,6 +71,7 @@ BEGINS = {
     "perform": "Does what was approved: ",
     "model": "Asks the model: ",
     "child": "Starts a run of its own: ",
+    "parallel": "Does at once: ",
 }
 # by how its name begins
 ENDS = {
@@ -78,6 +79,7 @@ ENDS = {
     "perform": "Did what was approved: ",
     "model": "Has the model’s answer: ",
     "child": "Its own run ended: ",
+    "parallel": "Did at once: ",
 }
 
 

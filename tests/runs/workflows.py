@@ -186,6 +186,25 @@ def steps_say(run: Channel) -> None:
     run.step(say, ["a@example.org"], "Now.")
 
 
+def put_and_note(run: Channel, text: str) -> str:
+    run.step(put, text)
+    return run.step(note_it, text)["noted"]
+
+
+def ask_to_say(run: Channel, text: str) -> str:
+    answer = run.propose(say, to=["a@example.org"], text=text)
+    return run.perform(answer)["said"] if answer.approved else "nothing"
+
+
+@workflow("test-at-once", version=1)
+def at_once(run: Channel, say_too: list[str]) -> None:
+    run.plan("Look", "Say it")
+    branches = [run.later(look, "tea"), run.later(look, thing="coffee"), run.later(put_and_note, "both")]
+    seen, other, noted, *said = run.parallel(*branches, *(run.later(ask_to_say, text) for text in say_too))
+    run.step(put, "after")
+    run.report(" ".join([seen.thing, other.thing, noted, *said]))
+
+
 @workflow("test-asks", version=1)
 def asks(run: Channel) -> None:
     run.plan("Ask")
