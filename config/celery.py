@@ -1,5 +1,6 @@
 """Celery carries wake-ups: "run R can go on". What is true is in the database; a lost message costs a second, until the next sweep."""
 
+import importlib
 import os
 import warnings
 from typing import Any
@@ -36,6 +37,15 @@ def learn_the_characters(**_: Any) -> None:
     from access import characters
 
     characters.parts("é")
+
+
+@worker_init.connect
+def learn_to_ask_models(**_: Any) -> None:
+    """Importing what speaks to models takes seconds: once here, if any is configured, and not in the first step of each process."""
+    from django.conf import settings
+
+    if settings.HANDRAIL_MODEL_URL:
+        importlib.import_module("runs.engine.wire")
 
 
 @worker_process_init.connect

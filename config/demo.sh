@@ -1,6 +1,7 @@
 #!/bin/sh
 # Handrail with its example, on this machine only. `make demo` calls it, with PORT and DATA_DIR set.
-# The example's outside world, a help desk with a mailbox, is a process of its own on the two ports after PORT.
+# The example's outside world, a help desk with a mailbox, is a process of its own on the two ports after PORT; on the third is a provider
+# of models that is played, for who wants to see one fail.
 set -eu
 cd "$(dirname "$0")/.."
 case $PORT in
@@ -9,6 +10,7 @@ case $PORT in
 esac
 export HANDRAIL_DEMO=1
 export HANDRAIL_DESK_URL="http://127.0.0.1:$((after + 1))" HANDRAIL_DESK_SMTP="127.0.0.1:$((after + 2))"
+export HANDRAIL_PLAYED_URL="http://127.0.0.1:$((after + 3))/v1"
 export SMTP_URL="smtp://127.0.0.1:$((after + 2))" # notifications lie in the desk's mailbox too
 case $DATA_DIR in # a file by which the time of every process is moved: `manage.py misbehave a-day-late`
     /*) HANDRAIL_CLOCK_FILE=$DATA_DIR/clock ;;
@@ -18,6 +20,7 @@ esac
 export HANDRAIL_CLOCK_FILE
 exec .venv/bin/python manage.py up \
     --with 'desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2} --patience 3' \
-    --tell HANDRAIL_DESK_URL --tell HANDRAIL_DESK_SMTP --tell HANDRAIL_CLOCK_FILE \
+    --with 'provider=python -m examples.provider --port {port+3}' \
+    --tell HANDRAIL_DESK_URL --tell HANDRAIL_DESK_SMTP --tell HANDRAIL_CLOCK_FILE --tell HANDRAIL_PLAYED_URL \
     --migrate --first demo_seed \
     --once 'examples=python manage.py demo_runs'

@@ -23,6 +23,7 @@ from approvals import policy
 from artifacts import vault
 from config import clock
 from runs import starting, webhooks
+from runs.engine.providers import PLAYED_KEYS
 from runs.management.commands.triage import start
 from runs.models import Lease, Run, WebhookSource
 
@@ -51,6 +52,8 @@ class Misbehaviour:
     begin: Callable[[Agent], Run] | None = None  # another run than a triage
     then: Callable[[Run], None] | None = None
     sender: str = MARTA
+    agent: str = "support-triage"  # and the workflow that is called as it is
+    played: tuple[dict[str, Any], ...] = ()  # faults of the provider that the demo plays
 
 
 def kill_worker(run: Run) -> None:
@@ -65,6 +68,12 @@ def kill_worker(run: Run) -> None:
     raise NothingWrong("No worker took the run up in time, so none was killed.")
 
 
+def rotate_key(run: Run) -> None:
+    """Once the run waits for people, its provider takes its first key no longer."""
+    _wait_for_people(run, "so no key was rotated")
+    _provider("POST", json={"fault": "refuse_key", "key": PLAYED_KEYS[0], "times": 1_000_000})
+
+
 def be_patient(agent: Agent) -> None:
     """A rule that gives people a week for letters to one address, if there is none of that name."""
     if any(rule.name == PATIENT_RULE for rule in policy.rules(agent.workspace_id)):
@@ -77,13 +86,17 @@ def be_patient(agent: Agent) -> None:
 
 def let_a_day_pass(run: Run) -> None:
     """Once the run waits for people, it is tomorrow."""
-    until = time.monotonic() + PATIENCE
-    while not Run.objects.filter(pk=run.pk, state="waiting").exists():
-        if time.monotonic() > until:
-            raise NothingWrong("The run did not come to its approval in time, so no day was let pass.")
-        time.sleep(0.1)
+    _wait_for_people(run, "so no day was let pass")
     if not clock.forward(timedelta(days=1)):
         raise NothingWrong("Its processes share no clock that could be moved (HANDRAIL_CLOCK_FILE), so no day was let pass.")
+
+
+def _wait_for_people(run: Run, else_: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while not Run.objects.filter(pk=run.pk, state="waiting", waiting__on="decision").exists():
+        if time.monotonic() > until:
+            raise NothingWrong(f"The run did not come to its approval in time, {else_}.")
+        time.sleep(0.1)
 
 
 def follow_up(agent: Agent) -> Run:
@@ -167,6 +180,19 @@ NAMES = {
         "Approve the reply: nothing was written, the run is stuck, and trying again asks people anew.",
         (("crm.note", "refuse_key", 1, {}),),
     ),
+    "key-rotated": Misbehaviour(
+        "the provider of its model takes the first key no longer",
+        "Approve the reply: the model’s next turn is asked for with the first key, which is refused, and then with the second. Nothing is"
+        " lost, and the page says so.",
+        agent="triage-played",
+        then=rotate_key,
+    ),
+    "model-limited": Misbehaviour(
+        "the model that it asks first is at its rate limit",
+        "The run falls back to the smaller model, says so, and goes on. For twenty seconds, as it was asked, the first is left alone.",
+        agent="triage-played",
+        played=({"fault": "limit", "model": "played-large", "seconds": 20},),
+    ),
     "sent-answer-lost": Misbehaviour(
         "the mail server takes the message and drops the connection",
         "Approve the reply: the message is looked up by its Message-ID, and is in the mailbox once.",
@@ -191,9 +217,11 @@ NAMES = {
 def misbehave(chosen: Misbehaviour) -> Run:
     """Start a run in which it goes wrong. NothingWrong, or what starting a run raises."""
     behave()  # what an earlier one left
-    for where, fault, times, options in chosen.faults:
-        _desk("POST", json={"where": where, "fault": fault, "times": times, "options": options})
-    agent = Agent.objects.select_related("owner").get(name="support-triage")
+    for where, what, times, options in chosen.faults:
+        _desk("POST", json={"where": where, "fault": what, "times": times, "options": options})
+    for fault in chosen.played:
+        _provider("POST", json=fault)
+    agent = Agent.objects.select_related("owner").get(name=chosen.agent)
     if chosen.first:
         chosen.first(agent)
     run = chosen.begin(agent) if chosen.begin else start(agent, agent.name, _message(chosen.sender), again=False)
@@ -203,8 +231,10 @@ def misbehave(chosen: Misbehaviour) -> Run:
 
 
 def behave() -> None:
-    """The desk does as it is asked again."""
+    """The desk does as it is asked again, and the provider too."""
     _desk("DELETE")
+    if settings.HANDRAIL_PLAYED_URL:
+        _provider("DELETE")
 
 
 def _message(sender: str) -> bytes:
@@ -223,7 +253,15 @@ def _desk(method: str, **more: Any) -> None:
 
 
 def _ask_desk(method: str, path: str, **more: Any) -> None:
+    _ask("help desk", f"{settings.HANDRAIL_DESK_URL}{path}", method, **more)
+
+
+def _provider(method: str, **more: Any) -> None:
+    _ask("provider of models", settings.HANDRAIL_PLAYED_URL.removesuffix("v1") + "faults", method, **more)
+
+
+def _ask(whom: str, url: str, method: str, **more: Any) -> None:
     try:
-        httpx.request(method, f"{settings.HANDRAIL_DESK_URL}{path}", timeout=5, trust_env=False, **more).raise_for_status()
+        httpx.request(method, url, timeout=5, trust_env=False, **more).raise_for_status()
     except (httpx.HTTPError, httpx.UnsupportedProtocol) as error:
-        raise NothingWrong(f"The example's help desk can't be told to misbehave: {error}.") from error
+        raise NothingWrong(f"The example's {whom} can't be told to misbehave: {error}.") from error

@@ -83,6 +83,7 @@ INSTALLED_APPS = [
 EXAMPLES = (
     "examples.support_triage.workflow",
     "examples.support_triage.loop",
+    "examples.support_triage.played",
     "examples.support_triage.follow_up",
     "examples.back_office.workflow",
 )

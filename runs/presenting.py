@@ -55,7 +55,7 @@ class Meter:
 
     @property
     def shade(self) -> str:
-        return " over" if self.percent >= 100 else " hot" if self.percent >= HOT else ""
+        return " full" if self.percent >= 100 else " hot" if self.percent >= HOT else ""
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,16 @@ class View:
         """Riley Stone or Sam Okoro can decide."""
         names = [("You" if str(person.pk) == self.actor.id else person.name) for person in self.deciders]
         return f"{_or(names)} can {'decide' if self.story.now.waits_for == 'decision' else 'say what happened'}."
+
+    @property
+    def raisers_told(self) -> str:
+        """Who may raise the limit that is used up: Ada Lindqvist or you can raise it."""
+        if self.run.state != "waiting" or self.story.now.waits_for != "budget":
+            return ""
+        holders = rules.holders(self.run.workspace_id, "runs.steer")
+        names = [person.name for person in holders if str(person.pk) != self.actor.id]
+        named = _or([*names, *(["you"] if len(names) < len(holders) else [])])
+        return f"{named[:1].upper()}{named[1:]} can raise it." if named else "Nobody here may raise it."
 
     @property
     def steerers_told(self) -> str:

@@ -32,14 +32,16 @@ from tests.waiting import until
 
 PYTHON = sys.executable
 START_MAX = 60.0  # seconds
+PROVIDER = "provider=python -m examples.provider --port {port+3}"
 DESK = "desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2} --patience 3"
 
 
 class Stack:
     """`data` is its DATA_DIR below `where`. `database` is `sqlite`, `postgres`, or by default what HANDRAIL_TEST_DB says.
 
-    `desk` runs the example's outside world too, `first` names management commands to run before (as `demo_seed`), `without` leaves out
-    parts (web, worker, beat), `env` adds to the environment of every process. It is the demo's topology unless `env` says otherwise.
+    `desk` runs the example's outside world too, `provider` the one that plays a provider of models, `first` names management commands to
+    run before (as `demo_seed`), `without` leaves out parts (web, worker, beat), `env` adds to the environment of every process. It is the
+    demo's topology unless `env` says otherwise.
     `cluster`: a PostgreSQL server of the test's own, on which the database is made.
     """
 
@@ -49,6 +51,7 @@ class Stack:
         *,
         database: str = "",
         desk: bool = False,
+        provider: bool = False,
         first: Sequence[str] = (),
         without: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
@@ -56,7 +59,7 @@ class Stack:
     ) -> None:
         self.data = where / "data"
         self.cluster = cluster
-        self.port = free_ports(3)
+        self.port = free_ports(4)
         self.database = database or os.environ.get("HANDRAIL_TEST_DB", "sqlite")
         self.log = where / "up.log"
         self.supervisor: subprocess.Popen[bytes] | None = None
@@ -64,6 +67,7 @@ class Stack:
         self._options = [word for command in first for word in ("--first", command)]
         self._options += [word for part in without for word in ("--without", part)]
         self._options += ["--with", DESK, "--tell", "HANDRAIL_DESK_URL", "--tell", "HANDRAIL_DESK_SMTP"] if desk else []
+        self._options += ["--with", PROVIDER, "--tell", "HANDRAIL_PLAYED_URL"] if provider else []
         self._has_web = "web" not in without
         self.env = {
             **clean_environment(),
@@ -73,6 +77,7 @@ class Stack:
             "PORT": str(self.port),
             "WORKERS": "2",
             "HANDRAIL_DESK_URL": self.desk_url,
+            **({"HANDRAIL_PLAYED_URL": f"http://127.0.0.1:{self.port + 3}/v1"} if provider else {}),
             "HANDRAIL_DESK_SMTP": f"127.0.0.1:{self.smtp_port}",
             **fresh_database(self.data, self.database, cluster),
             **(env or {}),

@@ -35,9 +35,14 @@ script("triage-next", version="2", title="Find out what is asked", words=PROMPTS
     intake=intake.take_in,
 )
 def triage_loop(run: Channel, ticket_id: str) -> None:
+    by_loop(run, ticket_id, "triage-next")
+
+
+def by_loop(run: Channel, ticket_id: str, prompt: str) -> None:
+    """The triage, each turn of it chosen by the model that answers this prompt."""
     run.plan(*PLAN, note="The model chooses each step; approval is needed before anything leaves the company.")
-    came = run.agent("triage-next", tools=TOOLS, until=_says_what_it_did, turns=12, ticket_id=ticket_id)
-    run.report(came["outcome"], body=came["why"], label="personal")
+    came = run.agent(prompt, tools=TOOLS, until=_says_what_it_did, turns=12, ticket_id=ticket_id)
+    run.report(came["outcome"], body=came["why"], label="personal", cites=came["cites"])
 
 
 def _says_what_it_did(done: Mapping[str, Any]) -> bool:

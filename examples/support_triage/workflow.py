@@ -1,28 +1,59 @@
 """The reference workflow: read a ticket, check the account, draft a reply, wait for approval, update the CRM, send the message."""
 
 import json
+from pathlib import Path
+from typing import Annotated, Self
 
-from examples.support_triage import intake
+from pydantic import BaseModel, Field, model_validator
+
+from examples.support_triage import intake, scripted
 from examples.support_triage.answering import answer_to_question
-from examples.support_triage.drafting import draft
 from examples.support_triage.reading import Ticket
 from examples.support_triage.tools import check_account, mailbox, read_ticket, send_email, update_crm
 from runs.engine.models import script
 from runs.engine.workflow import Answer, Answers, Channel, Kept, Record, Revised, workflow
 
+PROMPTS = Path(__file__).parent / "prompts"
 PLAN = ("Read the ticket", "Check the account", "Draft a reply", "Get approval", "Update the CRM", "Send the reply")
 
 
-@script("draft-reply", version="3", title="Draft a reply")
-def draft_reply(*, ticket: dict, account: dict, notes: list[str], wishes: list[str]) -> dict:
-    """The scripted model: a fixed set of rules that really reads the ticket. Says so on the page."""
-    written = draft(Ticket.from_json(ticket), account, notes, wishes)
-    files = [{"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments]
-    said = {"subject": written.subject, "body": written.body, "html": written.html, "summary": written.summary}
-    return said | {"language": written.language, "files": files, "nothing": written.nothing}
+class Piece(BaseModel):
+    """A file to send along."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$")]
+    media_type: Annotated[str, Field(pattern=r"^[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,60}$")]
+    text: str
 
 
-@script("answer-question", version="1", title="Answer a question")
+class Draft(BaseModel):
+    """A reply, as a model writes it; or why there is nothing to send."""
+
+    subject: Annotated[str, Field(max_length=300)]
+    body: str
+    html: str = ""
+    summary: Annotated[str, Field(min_length=1, max_length=4000)]
+    language: str
+    files: list[Piece] = []
+    nothing: str = ""
+
+    @model_validator(mode="after")
+    def _is_a_reply(self) -> Self:
+        if not self.nothing and not (self.subject.strip() and self.body.strip()):
+            raise ValueError("a reply has a subject and a body")
+        return self
+
+
+class Said(BaseModel):
+    """An answer to a reviewer."""
+
+    answer: Annotated[str, Field(min_length=1)]
+    cites: list[int] = []
+
+
+script("draft-reply", version="3", title="Draft a reply", words=PROMPTS, gives=Draft)(scripted.draft_reply)
+
+
+@script("answer-question", version="2", title="Answer a question", words=PROMPTS, gives=Said)
 def answer_question(*, question: str, ticket: dict, account: dict, sources: dict) -> dict:
     """The scripted model again: it looks for what the question names in what was read, and says where it stands."""
     text, cites = answer_to_question(question, Ticket.from_json(ticket), account, sources)

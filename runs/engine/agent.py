@@ -36,12 +36,13 @@ class Loop:
     chosen: list[Mapping[str, Any]] = field(default_factory=list)  # what it had chosen: one entry a turn
     made: set[str] = field(default_factory=set)  # fingerprints of the calls that were made
     refused: int = 0  # in a row
+    cites: list[int] = field(default_factory=list)  # the events that say what became of what it asked for
 
 
 def agent(
     run: Any, walk: Walk, prompt: str, *, tools: Sequence[Tool], until: Until, turns: int = MAX_TURNS, **variables: Any
 ) -> dict[str, Any]:
-    """Let the model work with `tools` until it says that it is done and `until` agrees; gives what it said then.
+    """Let the model work with `tools` until it says that it is done and `until` agrees; gives what it said then, with the events to cite.
 
     `run` is the channel. Parked if it needs more than `turns`, or is refused too often in a row: then people must look.
     """
@@ -54,7 +55,7 @@ def agent(
         turn = calls.ask(walk, prompt, given, models.Loop(functions, so_far, variables))
         done = turn.get("done")
         if isinstance(done, dict) and until(done):
-            return dict(done)
+            return {"cites": loop.cites, **done}
         told = (
             _refuse(loop, "It is not done yet: what was asked for is not there.")
             if done is not None
@@ -103,6 +104,7 @@ def _made(run: Any, loop: Loop, tool: Tool, arguments: dict[str, Any]) -> dict[s
         loop.refused = 0
         return {"tool": tool.name, "arguments": arguments, "result": run.step(tool, **arguments)}
     answer = run.propose(tool, **arguments)
+    loop.cites.append(answer.seq)
     if isinstance(answer, Approved):
         loop.refused = 0
         return {"tool": tool.name, "arguments": arguments, "result": run.perform(answer), "seq": answer.seq}

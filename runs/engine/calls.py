@@ -97,10 +97,9 @@ def _tell(walk: Walk, tried: Tried) -> None:
 
 def _told(walk: Walk, switched: ModelSwitched) -> bool:
     """Whether the log says already that it goes on with this one."""
-    earlier = Event.objects.filter(run_month=walk.month, run_id=walk.id, type=switched.type).order_by("-seq").values_list("body", flat=True)
-    same = ("to", "endpoint", "key")
-    last = orjson.loads(earlier[0])["data"] if earlier[:1] else {}
-    return all(last.get(name) == getattr(switched, name) for name in same)
+    bodies = Event.objects.filter(run_month=walk.month, run_id=walk.id, type=switched.type).values_list("body", flat=True)
+    earlier = (orjson.loads(body)["data"] for body in bodies)
+    return any(all(data.get(name) == getattr(switched, name) for name in ("was", "to", "endpoint", "key")) for data in earlier)
 
 
 def _no_answer(walk: Walk, entry: JournalEntry, failures: list[tuple[str, Failed]]) -> NoReturn:

@@ -17,7 +17,7 @@ from runs.engine.prompts import MAIN
 Trouble = Literal["timeout", "refused", "unavailable", "invalid", "not_found", "limit", "error"]
 FALLBACK, PLAYED = "fallback", "played"
 RESTS = 60.0  # seconds that a model which was not there is asked last
-REFUSED = 600.0  # seconds that a key which was refused is tried last
+REFUSED = 60.0  # seconds that a key which was refused is tried last
 LONGEST_REST = 900.0
 PLAYED_MODELS, PLAYED_KEYS = ("played-large", "played-small"), ("played-key-1", "played-key-2")  # of the demo's own provider
 
@@ -136,9 +136,9 @@ class Memory:
             self._keep(_of_model(candidate), min(error.wait or RESTS, LONGEST_REST), error.trouble)
 
     def why_last(self, candidate: Candidate) -> Trouble | None:
-        """Why it is asked last, if it is."""
+        """Why it is asked last, if it is: what its model did, or its key."""
         with self._lock:
-            kept = [self._until[what] for what in (_of_key(candidate), _of_model(candidate)) if what in self._until]
+            kept = [self._until[what] for what in (_of_model(candidate), _of_key(candidate)) if what in self._until]
         return next((trouble for until, trouble in kept if until > time.monotonic()), None)
 
     def answered(self, candidate: Candidate) -> None:

@@ -83,6 +83,8 @@ def _waits_for(draft: Draft, was: Waiting) -> tuple[Rich, tuple[Rich, ...]]:
         return ("Frozen. It waits, and nothing of it is granted or done.",), (("It goes on by itself once it is unfrozen.",), *until)
     if was.on == "webhook" and was.source:
         return ("Waiting for a webhook from ", Code(was.source), "."), ((IDLE,), *until)
+    if was.on == "budget" and draft.spent:
+        return ("Waiting for a bigger budget.",), (draft.spent, (IDLE,))
     if was.on == "timer" and was.action:
         return ("Approved, and can still be recalled.",), (("It goes on by itself, if nobody recalls it.",), *until)
     return (f"Waiting for {WAITS.get(was.on, was.on or 'something')}.",), ((IDLE,), *until)

@@ -101,6 +101,8 @@ def budget(draft: Draft, line: Line) -> None:
     used, limit = amount(name, line.count("used")), amount(name, line.count("limit"))
     word = BUDGETS.get(name, name)
     title = f"Over the limit of {word}: {used} of {limit}" if over else f"The limit of {word} is near: {used} of {limit}"
+    if over:
+        draft.spent = (f"It has used {used} of {limit} {word}." if name in ("tokens", "steps") else f"It has used {used} of {limit}.",)
     draft.add(line, "block" if over else "state", (title,), icon="warn", state="failed" if over else "waiting")
 
 

@@ -276,6 +276,8 @@ def _model_title(line: Line) -> Rich:
         return (f"The model failed to answer: {asked}",)
     scripted: Rich = (" ", Tag("Scripted, no model")) if line.flag("scripted") else ()
     played: Rich = (" ", Tag("Played, no model")) if line.word("endpoint") == "played" else ()
+    if line.word("finish") == "tool":
+        return ("The model chose what comes next", *played)
     return (f"{'A script' if line.flag('scripted') else 'The model'} wrote: {asked}", *scripted, *played)
 
 

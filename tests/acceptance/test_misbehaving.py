@@ -14,7 +14,7 @@ from tests.waiting import until
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One house for all of them: each test has a run of its own in it."""
-    with Stack(tmp_path_factory.mktemp("misbehaving"), desk=True, first=["demo_seed"]) as stack:
+    with Stack(tmp_path_factory.mktemp("misbehaving"), desk=True, provider=True, first=["demo_seed"]) as stack:
         yield stack
 
 
@@ -96,6 +96,35 @@ def test_a_refused_key_changes_nothing_and_people_are_asked_anew(stack, riley, o
     assert run.messages() == []
     choose(otto, run, "retry")
     run.wait_for("waiting", "succeeded")
+    run.verify()
+
+
+def test_a_key_that_is_rotated_in_mid_run_loses_nothing_and_is_told(stack, riley, otto):
+    run = misbehaving(stack, otto, "key-rotated")
+    riley.decide(run.waiting_action(), "approved")
+    run.wait_for("succeeded")
+    assert len(run.messages()) == 1
+    calls = run.told("model.called")
+    assert {call["key"] for call in calls[:3]} == {1} and [call for call in calls if call.get("error")] == [calls[3]]
+    assert {call["key"] for call in calls[4:]} == {2} and len(run.told("model.switched")) >= 1
+    page = riley.http.get(f"/runs/{run.id}").text
+    assert "the first was refused" in page and "played-key" not in page + stack.output()
+    run.verify()
+
+
+def test_a_limited_model_falls_back_and_a_used_up_budget_of_tokens_waits_for_a_person(stack, riley, otto):
+    run = misbehaving(stack, otto, "model-limited")
+    action = run.waiting_action()
+    assert ("played-large", "played-small", "limit") in [(each["was"], each["to"], each["reason"]) for each in run.told("model.switched")]
+    page = otto.http.get(f"/runs/{run.id}").text
+    assert "its rate limit" not in page and "a limit was reached" in page
+    otto.post(f"/runs/{run.id}/limits", {"tokens": str(run.row["tokens"])})
+    riley.decide(action, "approved")
+    until(lambda: "budget" in str(run.row["waiting"]), within=PATIENCE, what=lambda: f"it to want more tokens, not {run.row}")
+    assert len(run.messages()) == 1  # what was approved is done all the same
+    assert "You can raise it." in otto.http.get(f"/runs/{run.id}").text
+    otto.post(f"/runs/{run.id}/limits", {"tokens": "400000"})
+    run.wait_for("succeeded")
     run.verify()
 
 

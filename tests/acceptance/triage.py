@@ -105,6 +105,11 @@ class Triage:
     def types(self) -> list[str]:
         return [row["type"] for row in self.stack.query("SELECT type FROM runs_event WHERE run_id = %s ORDER BY seq", self.id)]
 
+    def told(self, type_: str) -> list[dict[str, Any]]:
+        """The data of its events of a type, in order."""
+        rows = self.stack.query("SELECT body FROM runs_event WHERE run_id = %s AND type = %s ORDER BY seq", self.id, type_)
+        return [json.loads(row["body"])["data"] for row in rows]
+
     def bodies(self, type_: str) -> str:
         """The bodies of all its events of a type, one after another."""
         rows = self.stack.query("SELECT body FROM runs_event WHERE run_id = %s AND type = %s ORDER BY seq", self.id, type_)

@@ -16,7 +16,8 @@ PEOPLE = (
     ("Otto Brandt", "operator"),
     ("Ada Lindqvist", "admin"),
 )
-AGENTS = ("support-triage", "triage-loop", "back-office", "outside-loop")  # each called as the workflow that it runs; the last runs outside
+# each called as the workflow that it runs; the last runs outside
+AGENTS = ("support-triage", "triage-loop", "triage-played", "back-office", "outside-loop")
 OWNER = ("Priya Nair", "manager")  # owns the agents, and so their runs: Riley and Sam may decide
 
 
