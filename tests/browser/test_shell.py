@@ -360,7 +360,7 @@ def test_times_are_in_the_viewers_zone_and_counted_by_the_servers_clock(site, pa
     expect(page.locator("#f")).to_have_text("34 min left")
     page.clock.fast_forward(21 * 60 * 1000)
     expect(page.locator("#f .fuse")).to_have_class("fuse hot")
-    expect(page.locator("#f .fuse")).to_have_attribute("data-p", "15")
+    expect(page.locator("#f .fuse")).to_have_attribute("data-p", "14")
 
 
 def test_hostile_text_is_text_and_the_policy_is_never_broken(site, page):
