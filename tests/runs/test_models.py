@@ -195,7 +195,7 @@ def test_a_budget_of_tokens_is_warned_of_and_then_waits_for_a_person_who_raises_
     asked = len(provider.calls)
     assert asked < 6 and {"budget.warned", "budget.exceeded"} <= set(types(run)) and run.tokens >= 1200
     page = " ".join(text(sign_in(cast.otto).get(f"/runs/{run.pk}")).split())
-    assert "Waiting for a bigger budget" in page and "you can raise it." in page
+    assert "Waiting for a bigger budget" in page and "ou can raise it." in page
     assert f"It has used {run.tokens:,} of 1,200 tokens." in page
     updates.set_budgets(run, {"tokens": 100_000}, by=person(cast.otto.pk))
     assert walk(run) == "succeeded" and len(provider.calls) == 6
