@@ -1,6 +1,6 @@
 from django.urls import path
 
-from runs import fork_views, recovery_views, start_views, views, webhook_views
+from runs import fork_views, recovery_views, source_views, start_views, views, webhook_views
 
 app_name = "runs"
 urlpatterns = [
@@ -17,6 +17,8 @@ urlpatterns = [
     path("runs/<uuid:run_id>/forks", fork_views.forks, name="forks"),
     path("runs/<uuid:run_id>/recovery", recovery_views.choose, name="choose"),
     path("recovery", recovery_views.board, name="recovery"),
+    path("webhooks", source_views.sources, name="sources"),
+    path("webhooks/<uuid:source_id>", source_views.source, name="source"),
     path("recovery/webhooks/<uuid:webhook_id>", webhook_views.resolve, name="webhook"),
     path("recovery/requeue", recovery_views.requeue, name="requeue"),
     path("r/<str:ref>", views.by_ref, name="by_ref"),

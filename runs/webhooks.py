@@ -9,6 +9,7 @@ applies what a lost process left, and a person chooses for what can't be applied
 
 import hashlib
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,12 +19,12 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import Q
+from django.db.models import Max, Q
 
 from access import audit
 from access.errors import BadInput, Refusal
 from access.ids import as_uuid
-from access.models import Agent
+from access.models import Agent, Workspace
 from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Payload
@@ -43,6 +44,7 @@ OVERLAP = timedelta(hours=24)  # so long the old secret holds beside a new one
 SECOND_PRESS = timedelta(minutes=10)
 LEFT = timedelta(seconds=2)  # stored, and nobody applied it: its process was lost
 UNMATCHED = timedelta(minutes=15)  # so long it is kept for a run that begins to wait, before people are told
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 BATCH, MOST_STORED = 100, 1000
 OPEN = ("received", "dead")
 CLOSING = (State.CANCELLING, State.COMPENSATING)
@@ -85,12 +87,18 @@ class Received:
 
 
 def make_source(agent: Agent, name: str, *, workflow: str = "", by: Actor) -> tuple[WebhookSource, str]:
-    """Somebody who may send webhooks from now on, and the secret, which is shown this once. `workflow`: whose runs they start."""
+    """Somebody who may send webhooks from now on, and the secret, which is shown this once. `workflow`: whose runs they start.
+
+    BadInput, UnknownWorkflow or SourceExists.
+    """
+    if not NAME.fullmatch(name):
+        raise BadInput("A name has up to 60 letters, digits, - and _, and begins with a letter or digit.")
     if workflow and workflows.named(workflow).webhook is None:
         raise BadInput(f"{workflow} is not started by webhooks.")
     with transaction.atomic(durable=True):
+        Workspace.objects.select_for_update(no_key=True).get(pk=agent.workspace_id)  # of two at once the second is told
         if WebhookSource.objects.filter(workspace_id=agent.workspace_id, name=name).exists():
-            raise SourceExists(f"{name} is there. For a new secret: rotate it.")
+            raise SourceExists(f"{name} is there already. Give it a new secret instead, or take another name.")
         secret = standard_webhooks.new_secret()
         kept = vault.keep(agent.workspace_id, secret, label="secret")
         made = WebhookSource.objects.create(workspace_id=agent.workspace_id, name=name, agent=agent, workflow=workflow, secret=kept)
@@ -117,6 +125,20 @@ def close_source(source: WebhookSource, *, by: Actor) -> None:
     with transaction.atomic(durable=True):
         if WebhookSource.objects.filter(pk=source.pk, closed_at=None).update(closed_at=clock.now()):
             audit.record(by, "webhook_source_closed", workspace_id=source.workspace_id, subject=("webhook_source", source.pk))
+
+
+def listed(workspace_id: UUID) -> list[WebhookSource]:
+    """All sources, those that are open first, each with `address` and `last_at`, when it sent last. One query."""
+    rows = WebhookSource.objects.filter(workspace_id=workspace_id).select_related("agent").annotate(last_at=Max("webhooks__received_at"))
+    found = sorted(rows, key=lambda each: (each.closed_at is not None, each.name))
+    for each in found:
+        each.address = address(each)
+    return found
+
+
+def startable() -> list[tuple[str, str]]:
+    """The workflows that webhooks can start: name, title."""
+    return sorted((known.name, known.title) for known in workflows.WORKFLOWS.values() if known.webhook is not None)
 
 
 def address(source: WebhookSource) -> str:

@@ -74,6 +74,9 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "runs/<uuid:run_id>/forks", "in in none no no ok no no ok none none in", {"data": {"place": "", "key": ""}}),
     ("GET", "recovery", "in in ok no no ok no no no no no in", {}),
     ("POST", "runs/<uuid:run_id>/recovery", "in in none no no ok no no no none none in", {"data": {"choice": "retry", "at": "1"}}),
+    ("GET", "webhooks", "in in ok no no no ok no no no no in", {}),
+    ("POST", "webhooks", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
+    ("POST", "webhooks/<uuid:source_id>", "in in none none none none ok none none none none in", {"data": {"do": "x"}}),
     ("POST", "recovery/webhooks/<uuid:webhook_id>", "in in none none none ok none none none none none in", {"data": {"choice": "x"}}),
     ("POST", "recovery/requeue", "in in ok no no ok no no no no no in", {"data": {"case": "x"}}),
     ("GET", "artifacts/<uuid:artifact_id>", THOSE_WHO_SEE_APPROVALS, {}),
@@ -300,7 +303,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook")}
     values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
-    values |= {"<source_id>": NOBODY}
+    values |= {"<source_id>": NOBODY, "<uuid:source_id>": things["webhook"].source_id}
     values |= {"<uuid:group_id>": things["group"].pk, "<group_id>": things["group"].pk}
     values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
     for blank, value in values.items():

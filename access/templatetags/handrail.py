@@ -364,6 +364,12 @@ def nav(context: template.Context) -> list[dict[str, Any]]:
     return rooms
 
 
+@register.simple_tag(takes_context=True)
+def holds(context: template.Context, capability: str) -> bool:
+    """Whether who looks holds this capability anywhere."""
+    return bool(context["request"].actor.workspaces(capability))
+
+
 @register.simple_tag
 def nav_url(name: str) -> str:
     """The address of a named page, or nothing while it does not exist."""

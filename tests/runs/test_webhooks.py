@@ -80,8 +80,8 @@ def test_what_is_not_signed_by_the_source_just_now_is_refused_and_nothing_is_kep
     body = orjson.dumps(TEA)
     refused = [
         desk.send(secret=standard_webhooks.new_secret()),
-        desk.send(stamp=now - 301),
-        desk.send(stamp=now + 301),
+        desk.send(stamp=now - 400),
+        desk.send(stamp=now + 400),
         desk.send(b'{"type": "changed"}', headers=desk.signed(body, "msg_1")),
         desk.send(headers={"webhook-id": "msg_2"}),
         desk.send(headers={"webhook-timestamp": str(now - 1)}),
@@ -280,3 +280,23 @@ def test_the_command_makes_a_source_and_prints_its_secret_once(cast, capsys):
     for wrong in ({"agent": "support-triage", "workspace": "fernhill"}, {"rotate": True}, {"agent": "nobody"}):
         with pytest.raises(CommandError, match="Nothing was changed"):
             call_command("webhooksource", "till", **wrong)
+
+
+def test_an_admin_makes_a_source_on_the_page_and_sees_its_secret_once(cast, sign_in, django_assert_max_num_queries):
+    ada = sign_in(cast.ada)
+    assert "Webhooks in" in text(ada.get("/runs")) and "Webhooks in" not in text(sign_in(cast.otto).get("/runs"))
+    assert "Choose whose runs" in text(ada.post("/webhooks", {"name": "till", "agent": "x"})) and not WebhookSource.objects.exists()
+    assert "A name has up to" in text(ada.post("/webhooks", {"name": "a b", "agent": str(cast.agent.pk)}))
+    page = text(ada.post("/webhooks", {"name": "till", "agent": str(cast.agent.pk), "workflow": "test-hooked"}))
+    source = WebhookSource.objects.get()
+    secret = vault.open_bytes(source.secret).decode()
+    assert secret in page and f"/api/v1/webhooks/{source.pk}" in page
+    with django_assert_max_num_queries(9):
+        assert secret not in text(ada.get("/webhooks"))
+    again = ada.post("/webhooks", {"name": "till", "agent": str(cast.agent.pk)})
+    assert again.status_code == 409 and "till is there already" in text(again) and 'value="till"' in again.content.decode()
+    assert "never again" in text(ada.post(f"/webhooks/{source.pk}", {"do": "rotate"}))
+    assert "Closed" in text(ada.post(f"/webhooks/{source.pk}", {"do": "close"}, follow=True))
+    assert ada.post(f"/webhooks/{source.pk}", {"do": "rotate"}, follow=True).status_code == 200
+    source.refresh_from_db()
+    assert source.closed_at is not None and vault.open_bytes(source.secret).decode() != secret
