@@ -13,7 +13,7 @@ from runs.engine.workflow import Channel, workflow
 
 TOOLS = (read_ticket, check_account, update_crm, send_email)
 PROMPTS = Path(__file__).parent / "prompts"
-PLAN = ("Find out what is asked", "Get approval", "Answer it")
+PLAN = ("Find out what is asked", "Get approval", "Send the reply", "Update the CRM")
 
 
 class Done(BaseModel):

@@ -27,6 +27,23 @@ def test_a_flag_is_read(given, value: str, meant: bool) -> None:
     assert env.flag("ODD") is meant
 
 
+def test_a_list_of_keys_is_read_and_an_odd_one_is_named_by_its_place_and_not_shown(given) -> None:
+    given(" sk-one, sk-two,")
+    assert env.secrets("ODD") == ("sk-one", "sk-two")
+    given("sk-one, sk two")
+    with pytest.raises(SystemExit) as stopped:
+        env.secrets("ODD")
+    assert "number 2" in str(stopped.value.code) and "sk" not in str(stopped.value.code)
+
+
+def test_prices_are_read_in_millionths_of_a_euro(given) -> None:
+    given("large=2.50/10, org/small:1=0.15/0.6,")
+    assert env.prices("ODD") == {"large": (2_500_000, 10_000_000), "org/small:1": (150_000, 600_000)}
+    for odd in ("large", "large=2", "large=2/x", "large=-1/2", "=1/2"):
+        given(odd)
+        refused(lambda: env.prices("ODD"), "list")
+
+
 @pytest.mark.parametrize("value", ["2", "maybe", "tru"])
 def test_an_odd_flag_is_refused(given, value: str) -> None:
     given(value)

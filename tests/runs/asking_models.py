@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from examples.provider.server import Provider
 from runs.engine import providers
 from runs.engine.models import script
-from runs.engine.workflow import Channel, workflow
+from runs.engine.workflow import Answers, Channel, workflow
 from tests.runs.workflows import look, note_it, say
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -44,6 +44,22 @@ def choosing(run: Channel, thing: str) -> None:
     run.plan("Choose")
     came = run.agent("test-choose", tools=[look, note_it, say], until=lambda done: "answer" in done, turns=8, thing=thing)
     run.report(came["answer"])
+
+
+class Said(BaseModel):
+    answer: str
+    cites: list[int] = []
+
+
+@script("test-said", version="1", title="Answer", words=PROMPTS, gives=Said)
+def said(*, question: str, known: str) -> dict[str, Any]:
+    return {"answer": f"Scripted: {known}."}
+
+
+@workflow("test-questioned", version=1)
+def questioned(run: Channel) -> None:
+    run.plan("Say it")
+    run.propose(say, to=["a@example.org"], text="Tea.", answers=Answers("test-said", {"known": "There is tea."}))
 
 
 @workflow("test-delegating", version=1)

@@ -11,7 +11,8 @@ import pytest
 from django.db import connections
 
 from access.rules import person
-from approvals import policy
+from approvals import asking, policy
+from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
@@ -268,6 +269,19 @@ def test_an_answer_that_comes_while_the_run_is_paused_is_kept(cast, run, provide
     provider.while_asked = lambda: None
     signals.send(run, kind="resume", key="2", by=person(cast.otto.pk))
     assert walk(run) == "succeeded" and len(provider.calls) == 1
+
+
+def test_a_question_of_a_reviewer_is_answered_over_http_told_and_counted(cast, provider):
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    run = start(cast, "test-questioned", {})
+    assert walk(run) == "waiting" and provider.calls == []
+    action = ProposedAction.objects.get(run=run)
+    asking.ask(action, by=person(cast.riley.pk), question="Is there?", digest=action.digest)
+    provider.fail("limit")
+    provider.answers = [{"values": {"answer": "There is.", "cites": [2]}}]
+    assert walk(run) == "waiting" and types(run).count("question.answered") == 1
+    assert [each.get("error") for each in told(run, "model.called")] == ["limit", None] and run.tokens > 0
+    assert told(run, "question.answered")[0]["cites"] == [2] and asking.thread(action)[0].is_open is False
 
 
 # a loop over HTTP ------------------------------------------------------------------------------------------------------------------
