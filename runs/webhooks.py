@@ -198,7 +198,6 @@ def apply(webhook_id: UUID) -> str:
     webhook = ReceivedWebhook.objects.select_related("source__agent__owner", "body__key").get(pk=webhook_id)
     if webhook.state not in OPEN:
         return webhook.state
-    ReceivedWebhook.objects.filter(pk=webhook.pk).update(tried_at=clock.now())
     try:
         body = _read(webhook)
         if body is None:
@@ -210,6 +209,7 @@ def apply(webhook_id: UUID) -> str:
     except Exception as error:  # the source's own workflow may do anything
         logger.exception("webhook not applied", extra={"webhook": str(webhook.pk), "error": type(error).__name__})
         return _dead(webhook, "failed")
+    ReceivedWebhook.objects.filter(pk=webhook.pk).update(tried_at=clock.now())  # from now on who begins to wait looks for it
     return ReceivedWebhook.objects.values_list("state", flat=True).get(pk=webhook.pk)
 
 

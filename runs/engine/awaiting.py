@@ -10,6 +10,8 @@ from typing import Any
 
 from config import clock
 from runs import log, signals
+from runs.engine import reads
+from runs.engine.journal import digest
 from runs.engine.outcomes import Parked, Waits
 from runs.engine.values import Record, read_back, wrap
 from runs.engine.walk import Walk
@@ -39,12 +41,17 @@ class TimedOut:
 
 def wait_for(walk: Walk, name: str, match: Mapping[str, Any], timeout: timedelta | None) -> Arrived | TimedOut:
     """A webhook of the source of this name with these values in its body, or for "signal" what a person adds."""
-    step = walk.journal.next_step(f"wait.{name}")
+    step, given = walk.journal.next_step(f"wait.{name}"), {"name": name, "match": dict(match)}
     entry = walk.journal.find(step)
     if entry is not None and entry.state == "done":
+        reads.note_change(walk, entry, given)
         return _given(name, read_back(entry))
     if entry is None:
-        entry = _begin(walk, step, name, match, timeout)
+        entry = _begin(walk, step, name, given)
+    elif entry.input_digest != digest(given):
+        raise Parked(
+            "code_changed", step=step, detail=f"The code changed at {step}: it waits for something else than it began to wait for."
+        )
     until = entry.started_at + timeout if timeout is not None else None
     came = _signalled(walk, entry) if name == SIGNAL else _fed(walk, entry)
     if came is None and until is not None and until <= clock.now():
@@ -65,16 +72,18 @@ def came_meanwhile(run: log.Held, waiting: RunWaiting) -> bool:
     return waiting.step is not None and webhooks.fed(run, waiting.step)
 
 
-def _begin(walk: Walk, step: str, name: str, match: Mapping[str, Any], timeout: timedelta | None) -> JournalEntry:
+def _begin(walk: Walk, step: str, name: str, given: dict[str, Any]) -> JournalEntry:
     from runs import webhooks
+    from runs.engine import workflow
 
     with walk.hold() as run:
         if name != SIGNAL:
             source = WebhookSource.objects.filter(workspace_id=run.row.workspace_id, name=name, closed_at=None).first()
             if source is None:
                 raise Parked("error", step=step, detail=f"It waits for a webhook of {name[:60]}, and there is no such source.")
-            webhooks.open_wait(run, source, step, match)
-        given = [name, dict(match), timeout.total_seconds() if timeout is not None else None]
+            webhooks.open_wait(run, source, step, given["match"])
+        elif "context" not in workflow.reads(run.row.workflow, run.row.workflow_version):
+            raise Parked("error", step=step, detail='It waits for what people add, and its workflow does not declare reads=("context",).')
         return walk.journal.begin(run, step, kind="wait", given=given)
 
 

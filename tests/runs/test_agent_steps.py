@@ -123,14 +123,16 @@ def test_of_twenty_that_claim_at_once_one_has_it(run):
     assert {type(each) for each in came} == {steps.Taken, steps.HeldByAnotherProcess}
 
 
-def test_a_process_that_was_overtaken_writes_nothing_any_more(run, one, other, cast):
-    policy.set_rule(cast.workspace.pk, "issue_voucher", name="Outside", outcome="reviewers", by=None)
+def test_a_process_that_was_overtaken_writes_nothing_any_more(run, one, other, cast, declared):
     one.claim()
     assert one.begin("draft").status_code == 201
+    action = ProposedAction.objects.get(pk=one.propose("j").json()["action"]["id"])
+    decisions.decide(action, reviewer=actor(cast.riley), verdict="approved", digest=action.digest)
     lapse(run)
     assert other.claim().json()["lease"]["held_before_by"] == "here:1"
     before = Event.objects.filter(run=run).count()
     late = [one.end("draft"), one.begin("next"), one.beat(), one.tell("a"), one.propose("k")]
+    late.append(one.send(f"actions/{action.pk}/redemption", {"digest": action.digest, "holder": "a" * 16}, Handrail_Token=one.token))
     late.append(one.send(f"runs/{run.pk}/ending", {"outcome": "failed"}, Handrail_Token=one.token))
     assert {kind(answer) for answer in late} == {(409, "overtaken")}
     assert {answer.json()["holder"] for answer in late} == {"there:2"}

@@ -14,6 +14,7 @@ from artifacts import vault
 from config import clock
 from runs import signals, standard_webhooks, webhooks
 from runs.engine import executor, sweep
+from runs.engine.channel import Channel
 from runs.models import Event, JournalEntry, ReceivedWebhook, Run, WebhookSource, WebhookWait
 from runs.verification import Whole, verify
 from tests.approvals.mailing import text
@@ -217,6 +218,14 @@ def test_a_wait_for_a_source_that_is_not_there_parks_the_run_with_that_said(cast
     workflows.reset()
     run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
     assert walk(run) == "parked"
+
+
+def test_a_wait_whose_code_changed_meanwhile_parks_the_run_with_the_step_named(desk, waiting, monkeypatch):
+    real = Channel.wait_for
+    monkeypatch.setattr(Channel, "wait_for", lambda self, name, **more: real(self, name, **more | {"match": {"type": "other"}}))
+    Run.objects.filter(pk=waiting.pk).update(wake_at=clock.now())
+    sweep.sweep()
+    assert walk(waiting) == "parked" and "wait.desk#1" in Event.objects.filter(run=waiting, type="run.parked").get().body
 
 
 def test_a_run_waits_for_what_a_person_adds(cast):
