@@ -200,6 +200,7 @@ class RunForked(Data, type="run.forked", by=(ENGINE,), says="{actor} forked it f
     seq: Seq
     step: Step | None = None  # the step that is done anew; without one the run goes on after `seq`
     taken: Count = 0  # completed steps that were taken over
+    plan_steps: Annotated[tuple[Count, ...], Field(max_length=99)] = ()  # the steps of the plan that these had completed
 
 
 class ChildStarted(Data, type="child.started", by=(ENGINE,), says="Started a run of its own, {ref}"):

@@ -72,6 +72,8 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "runs/<uuid:run_id>/answers", "in in none no no ok no no no none none in", {"data": {"question": "x", "text": "y"}}),
     ("GET", "runs/<uuid:run_id>/forks", "in in none no no ok no no ok none none in", {}),
     ("POST", "runs/<uuid:run_id>/forks", "in in none no no ok no no ok none none in", {"data": {"place": "", "key": ""}}),
+    ("GET", "runs/<uuid:run_id>/compare", THOSE_WHO_SEE, {}),
+    ("GET", "runs/<uuid:run_id>/replay", THOSE_WHO_SEE, {}),
     ("GET", "recovery", "in in ok no no ok no no no no no in", {}),
     ("POST", "runs/<uuid:run_id>/recovery", "in in none no no ok no no no none none in", {"data": {"choice": "retry", "at": "1"}}),
     ("GET", "webhooks", "in in ok no no no ok no no no no in", {}),

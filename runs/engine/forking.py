@@ -31,6 +31,7 @@ from runs.vocabulary import RunForked, parse
 FROM = ("step", "model", "propose", "child")  # kinds of steps with which a fork can begin
 GOES_BACK = (State.CANCELLING, State.COMPENSATING)  # what it did is being undone, so that nothing can build on it
 INPUTS = {"step": ("tool.started", "arguments"), "model": ("model.called", "input"), "propose": ("action.proposed", "canonical")}
+CITED = ("propose", "wait")  # what these gave names the event that says so
 MAX_NOTE, MAX_EDITS = 2000, 64 * 1024
 
 
@@ -201,7 +202,14 @@ def _before(run: Run, first: JournalEntry, taken: Sequence[JournalEntry]) -> int
 def _take_over(held: Held, *, parent: Run, cut: Cut, edits: Payload | None, by: Actor, note: str) -> None:
     """Write into the fork's log and journal what it has of its parent, in the transaction that makes it."""
     steps = sum(entry.kind in journal.STEPS for entry in cut.taken)
-    data = RunForked(parent=parent.pk, ref=parent.ref, seq=cut.seq, step=cut.first.step if cut.first else None, taken=steps)
+    data = RunForked(
+        parent=parent.pk,
+        ref=parent.ref,
+        seq=cut.seq,
+        step=cut.first.step if cut.first else None,
+        taken=steps,
+        plan_steps=_plan_steps(parent, cut),
+    )
     texts: dict[str, Text | Payload] = ({"input": edits} if edits else {}) | ({"note": Text(note)} if note else {})
     seq = held.append(data, actor=by, texts=texts)
     held.change(forked_from=parent, forked_seq=cut.seq, lineage=parent.lineage or parent.pk)
@@ -213,11 +221,25 @@ def _take_over(held: Held, *, parent: Run, cut: Cut, edits: Payload | None, by: 
         if entry.seq in retold and (entry.kind == "artifact" or entry is plan):
             seqs[entry.step], gave = _tell_again(held, entry, retold[entry.seq], caused_by=seq)
             results[entry.step] = _payload(parent, orjson.dumps(gave))
-        elif entry.kind == "propose":
+        elif entry.kind in CITED:
             results[entry.step] = _payload(parent, orjson.dumps(result_of(entry) | {"seq": seq}))
     journal.take_over(held.row.pk, cut.taken, seqs, results)
     if edits and cut.first:
         journal.ask_otherwise(held.row.pk, cut.first, edits)
+
+
+def _plan_steps(parent: Run, cut: Cut) -> tuple[int, ...]:
+    """The steps of the plan that what is taken over had completed; of a fork also those that it had taken over itself."""
+    taken = {entry.step for entry in cut.taken}
+    told = Event.objects.filter(run_month=parent.month, run_id=parent.pk, type__in=("step.completed", "run.forked")).order_by("seq")
+    found: set[int] = set()
+    for kind, body in told.values_list("type", "body"):
+        data = orjson.loads(body)["data"]
+        if kind == "run.forked":
+            found |= set(data.get("plan_steps", ())) if taken else set()
+        elif data["step"] in taken and data.get("plan_step"):
+            found.add(data["plan_step"])
+    return tuple(sorted(found))
 
 
 Retold = tuple[str, Mapping[str, Any], Mapping[str, Payload]]

@@ -26,6 +26,8 @@ from runs.engine.walk import Walk
 from runs.errors import StaleToken
 from runs.lifecycle import State
 from runs.models import Event, JournalEntry, Run
+from runs.story import titles
+from runs.story.shapes import Step
 
 NOBODYS = -1  # a fencing token that no worker ever held: whatever would be written under it is refused
 LONGEST = 2_000  # entries of the journal that a page replays; of a longer one the command does
@@ -69,6 +71,11 @@ class Difference:
     seq: int  # the event that tells of the recorded step; 0 if there is none
     changes: tuple[Change, ...] = ()
     detail: str = ""
+
+    @property
+    def title(self) -> str:
+        """The step in people's words."""
+        return titles.of_step(Step(self.step)) if self.step else "The start"
 
 
 @dataclass(frozen=True)

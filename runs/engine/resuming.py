@@ -11,7 +11,7 @@ from runs.engine import journal, ledger
 from runs.models import JournalEntry
 
 AGAIN = ("step", "model", "artifact", "note", "milestone", "plan", "report", "block")
-KEPT = ("context", "ask", "timer", "now")
+KEPT = ("context", "ask", "wait", "timer", "now")
 Row = tuple[str, str, str]  # a journal entry: its step, kind and state
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+import orjson
+
 from runs.story.draft import Draft, Waiting, awaited, sentence, tells
 from runs.story.shapes import At, Code, Elsewhere, Moment, Rich, Step, Text, Told
 from runs.story.wire import Line, object_of
@@ -182,18 +184,25 @@ def forked(draft: Draft, line: Line) -> None:
     lines: list[Rich] = [
         (f"Took over {count(taken, 'completed step')}; none of them is done again." if taken else "Nothing is taken over: it begins anew.",)
     ]
-    if edits:
-        lines.append(("Changed input", *((" of “", Step(step), "”") if step else ()), ": ", edits))
-    elif step:
-        lines.append(
-            (
-                "Done anew from “",
-                Step(step),
-                "” on.",
-            )
-        )
+    if step:
+        lines.append(("Done anew from “", Step(step), "” on, with other input:" if edits else "” on."))
+    elif edits:
+        lines.append(("With other input:",))
+    lines += changed_input(edits)
+    draft.taken_over = frozenset(line.seqs("plan_steps"))
     parent = Elsewhere(line.word("parent"), line.word("ref"), line.count("seq"))
     draft.add(line, "decision", (line.who, " forked it from ", parent), icon="fork", said=line.text("note"), lines=tuple(lines))
+
+
+def changed_input(edits: Text | None) -> Iterator[Rich]:
+    """What was changed, name by name: “wishes: Offer a credit note.”"""
+    named = object_of(edits)
+    for name, value in named.items():
+        values = value if isinstance(value, list) and all(isinstance(each, str) for each in value) else [value]
+        words = ", ".join(each if isinstance(each, str) else orjson.dumps(each).decode() for each in values)
+        yield Code(name), ": ", Text(words, edits.label if edits else "")
+    if edits and not named:
+        yield (edits,)
 
 
 @tells("run.succeeded")

@@ -85,6 +85,7 @@ class Draft:
         self.plan_version = 0
         self.plan_seq = 0
         self.plan: list[Text] = []
+        self.taken_over: frozenset[int] = frozenset()  # steps of the plan that the run it was forked from had completed
         self.rows: dict[int, Item] = {}
         self.home: dict[int, Stretch] = {}
         self.stretches: list[Stretch] = [Stretch("start", "start", state="")]

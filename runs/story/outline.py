@@ -52,7 +52,7 @@ def _planned(draft: Draft) -> Iterator[Section]:
     if len(begun) == 1 and draft.ended_at is not None:
         return  # nobody told where it was in its plan, so nothing is known about a step
     for number, title in enumerate(draft.plan, 1):
-        if number not in begun:
+        if number not in begun and number not in draft.taken_over:
             yield Section(f"s{number}", "step", number, title, _unbegun(draft), changed=draft.plan_seq)
 
 
@@ -75,6 +75,9 @@ def plan_of(draft: Draft) -> Plan | None:
     steps = []
     for number, title in enumerate(draft.plan, 1):
         stretch = latest.get(number)
+        if stretch is None and number in draft.taken_over:
+            steps.append(PlanStep(number, title, "done", "start"))
+            continue
         state = state_of(draft, stretch) if stretch else _unbegun(draft) if told else ""
         steps.append(PlanStep(number, title, state, stretch.key if stretch else f"s{number}" if told else ""))
     return Plan(draft.plan_version, draft.plan_seq, tuple(steps))

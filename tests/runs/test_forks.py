@@ -55,7 +55,12 @@ def test_a_fork_takes_over_what_was_completed_and_asks_for_none_of_it_again(cast
     assert (made.forked_from_id, made.owner_id, made.scope, made.starter_id) == (run.pk, run.owner_id, run.scope, str(cast.otto.pk))
     told = forked(made)
     before = Event.objects.get(run_id=run.pk, seq=told["seq"] + 1)
-    assert (told["parent"], told["step"], told["taken"]) == (str(run.pk), "propose.say#1", 2) and before.type == "step.started"
+    assert (told["parent"], told["step"], told["taken"], told["plan_steps"]) == (
+        str(run.pk),
+        "propose.say#1",
+        2,
+        [1, 2],
+    ) and before.type == "step.started"
     approve(cast, made)
     assert walk(made) == "succeeded"
     assert isinstance(verify(made), Whole) and isinstance(verify(run), Whole)
@@ -149,7 +154,7 @@ def test_what_was_rejected_stays_rejected(cast, run, outside):
 def test_changed_input_of_the_run_begins_anew_and_goes_no_further_than_its_scope(cast, run, outside):
     done(cast, run)
     made = fork(cast, run, edits={"thing": "coffee"})
-    assert forked(made) | {"parent": ""} == {"parent": "", "ref": run.ref, "seq": 1, "taken": 0}
+    assert forked(made) | {"parent": ""} == {"parent": "", "ref": run.ref, "seq": 1, "taken": 0, "plan_steps": []}
     assert walk(made) == "parked" and outside.reads == 1
     assert orjson.loads(Event.objects.get(run_id=made.pk, type="run.parked").body)["data"]["reason"] == "out_of_scope"
 

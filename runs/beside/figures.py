@@ -1,0 +1,70 @@
+"""Two runs in figures, since they parted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from access.templatetags.handrail import spell
+from runs import evidence
+from runs.beside.legs import Side
+from runs.story.people import amount
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table."""
+
+    name: str
+    first: str
+    second: str
+
+    @property
+    def same(self) -> bool:
+        return self.first == self.second
+
+
+def figures(first: Side, second: Side) -> Iterator[Figure]:
+    yield Figure("Left the company", *map(_left, (first, second)))
+    yield Figure("People who decided", *map(_people, (first, second)))
+    yield Figure("Cost", *map(_cost, (first, second)))
+    yield Figure("Models and tools worked", *map(_worked, (first, second)))
+    yield Figure("From begin to end", *map(_took, (first, second)))
+    yield Figure("Evidence checks", *(evidence.summary(side.view.checks) for side in (first, second)))
+    yield Figure("Plan", *map(_plan, (first, second)))
+
+
+def _left(side: Side) -> str:
+    done = [effect for effect in side.view.story.effects if effect.seq > side.after and effect.state in ("done", "undone", "failed")]
+    words = [(effect.subject.text if effect.subject else effect.tool) + (", undone" if effect.state == "undone" else "") for effect in done]
+    return "; ".join(words[:4]) + (f" and {len(words) - 4} more" if len(words) > 4 else "") if words else "Nothing"
+
+
+def _people(side: Side) -> str:
+    decided = [line for line in side.own if line.type == "action.decided"]
+    who = len({line.who.id for line in decided})
+    people = f"{who} {'person' if who == 1 else 'people'}" if who else "Nobody"
+    times = f", {len(decided)} decisions" if len(decided) > who else ""
+    return people + times + ("; somebody is asked now" if side.view.story.now.waits_for == "decision" else "")
+
+
+def _cost(side: Side) -> str:
+    calls = [line for line in side.own if line.type == "model.called"]
+    tokens = sum(line.count("tokens_in") + line.count("tokens_out") for line in calls)
+    cost = sum(line.count("cost_micro") for line in calls)
+    return f"{amount('cost_micro', cost)}, {tokens:,} tokens, {len(calls)} model call{'' if len(calls) == 1 else 's'}"
+
+
+def _worked(side: Side) -> str:
+    return spell(sum(line.count("ms") for line in side.own if line.type in ("tool.ended", "model.called")) / 1000)
+
+
+def _took(side: Side) -> str:
+    own = side.own
+    if not own:
+        return "–"
+    told = spell((own[-1].at - own[0].at).total_seconds())
+    return told if side.run.ended_at else f"{told} so far"
+
+
+def _plan(side: Side) -> str:
+    plan = side.view.story.plan
+    return f"Version {plan.version}, {len(plan.steps)} steps" if plan else "None"

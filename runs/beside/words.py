@@ -1,0 +1,57 @@
+"""Two renditions beside each other, word by word."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from runs.story.shapes import Text
+
+WORDS_MOST = 4000  # characters of a text that is compared
+PIECES_MOST = 40
+AROUND = 40  # characters that are shown of what is the same around a difference
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of a text: the same in both, or in this one alone (`kind`: del of the first run, ins of the second)."""
+
+    kind: str
+    text: str
+
+
+_TOKENS = re.compile(r"⟦[^⟧]{0,20}⟧|\s+|[^\s⟦]+|⟦")
+
+
+def word_by_word(before: Text | None, after: Text | None) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    """Both renditions with what is in one alone marked, and of what is the same no more than what stands around that."""
+    if before is None or after is None or before.erased or after.erased:
+        return (), ()
+    old, new = _TOKENS.findall(before.text[:WORDS_MOST]), _TOKENS.findall(after.text[:WORDS_MOST])
+    left: list[Piece] = []
+    right: list[Piece] = []
+    for kind, start, end, at, upto in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        gone, come = "".join(old[start:end]), "".join(new[at:upto])
+        left += _piece("" if kind == "equal" else "del", gone)
+        right += _piece("" if kind == "equal" else "ins", come)
+    return tuple(_short(left))[:PIECES_MOST], tuple(_short(right))[:PIECES_MOST]
+
+
+def _piece(kind: str, text: str) -> list[Piece]:
+    """A marked stretch without the space around it, which nobody can see."""
+    inner = text.strip()
+    if not kind or inner == text:
+        return [Piece(kind, text)] if text else []
+    begin, end = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :] if inner else ""
+    return [piece for piece in (Piece("", begin), Piece(kind, inner), Piece("", end)) if piece.text]
+
+
+def _short(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Of a long stretch that is the same, its ends."""
+    for at, piece in enumerate(pieces):
+        if piece.kind or len(piece.text) <= 2 * AROUND + 20:
+            yield piece
+            continue
+        begins = piece.text[:AROUND].rsplit(" ", 1)[0] if at else ""
+        ends = piece.text[-AROUND:].split(" ", 1)[-1] if at + 1 < len(pieces) else ""
+        yield Piece("", f"{begins} … {ends}".strip(" ") if begins or ends else "…")

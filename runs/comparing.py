@@ -1,0 +1,174 @@
+"""Two runs beside each other: what is one and the same in both, where they part, and what each of them did after that.
+
+Rows are matched by what they are about: a step by its name, an artifact by its name, what people said by its order. What is compared is
+what was recorded, byte for byte; what is shown are renditions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from access.rules import Actor
+from runs import presenting, reading
+from runs.beside.figures import Figure, figures
+from runs.beside.legs import Leg, Side, legs, part_at
+from runs.beside.words import word_by_word
+from runs.models import Run
+from runs.story.shapes import Text
+
+FOLDED = 3  # rows in a row that are the same are folded, from so many on
+SAID = {"input": "what it was asked", "output": "what it answered", "result": "what it gave", "content": "its content"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What stands beside each other; one side may have nothing."""
+
+    first: Leg | None
+    second: Leg | None
+    same: bool
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Rows under one heading of the plan; of those that are the same in a row, all but the first are folded."""
+
+    title: str
+    groups: tuple["Group", ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that are drawn as they are, or folded because they are the same in both."""
+
+    pairs: tuple[Pair, ...]
+    folded: bool
+
+
+@dataclass
+class Comparison:
+    """Both runs. `first` is the parent if one was forked from the other."""
+
+    first: Side
+    second: Side
+    forked: bool  # the second from the first
+    pairs: tuple[Pair, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    trunk: int = 0  # rows at the beginning that are the same in both, of runs that are not related
+
+    @property
+    def at(self) -> int:
+        return self.first.after
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the people of both are called."""
+        return {**self.first.view.names, **self.second.view.names}
+
+    @property
+    def first_word(self) -> str:
+        return "Parent" if self.forked else self.first.run.ref
+
+    @property
+    def second_word(self) -> str:
+        return "Fork" if self.forked else self.second.run.ref
+
+    @property
+    def after_trunk(self) -> int:
+        return self.at + 1
+
+    @property
+    def goes_on(self) -> str:
+        """Said of two that both go on: nobody else keeps one of them from doing what the other does."""
+        open_ = [side.run.ref for side in (self.first, self.second) if side.view.live]
+        return f"{' and '.join(open_)} {'both go' if len(open_) == 2 else 'goes'} on." if open_ and self.forked else ""
+
+    @property
+    def folded(self) -> tuple[Pair, ...]:
+        return self.pairs[: self.trunk]
+
+    @property
+    def alike(self) -> bool:
+        return all(pair.same for pair in self.pairs)
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        """The rows after the trunk, by the steps of the plan."""
+        found: list[tuple[str, list[Pair]]] = []
+        for pair in self.pairs[self.trunk :]:
+            if not found or found[-1][0] != pair.part:
+                found.append((pair.part, []))
+            found[-1][1].append(pair)
+        return [Stretch(title, tuple(_groups(pairs))) for title, pairs in found]
+
+    @property
+    def differing(self) -> int:
+        return sum(not pair.same for pair in self.pairs)
+
+
+def compare(one: Run, other: Run, actor: Actor) -> Comparison:
+    """Both with all that they told, read once each. The parent comes first."""
+    if one.forked_from_id == other.pk:
+        one, other = other, one
+    forked = other.forked_from_id == one.pk
+    first, second = _side(one, actor), _side(other, actor)
+    if forked:
+        first.after, second.after = other.forked_seq, 1
+        second.told_again = _told_again(second.lines)
+    pairs = tuple(_pairs(legs(first), legs(second, part_at(first) if forked else "")))
+    trunk = 0 if forked else next((at for at, pair in enumerate(pairs) if not pair.same), len(pairs))
+    return Comparison(first, second, forked, pairs, tuple(figures(first, second)), trunk)
+
+
+def _side(run: Run, actor: Actor) -> Side:
+    told = reading.told(run)
+    return Side(presenting.view(run, actor, told), told.lines)
+
+
+def _told_again(lines: reading.Lines) -> frozenset[int]:
+    forked = next((line["seq"] for line in lines if line["body"]["type"] == "run.forked"), 0)
+    return frozenset(line["seq"] for line in lines if forked and line["body"].get("caused_by") == forked)
+
+
+def _pairs(first: list[Leg], second: list[Leg]) -> Iterator[Pair]:
+    one, other = [leg.about for leg in first], [leg.about for leg in second]
+    for kind, start, end, at, upto in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if kind == "equal":
+            for left, right in zip(first[start:end], second[at:upto], strict=True):
+                yield _pair(left, right)
+            continue
+        yield from (Pair(left, None, False, left.part) for left in first[start:end])
+        yield from (Pair(None, right, False, right.part) for right in second[at:upto])
+
+
+def _pair(left: Leg, right: Leg) -> Pair:
+    if left.key and left.key == right.key:
+        right = replace(right, more="Done once: the outside knows both under one key.")
+    names = [name for name in {**left.marks, **right.marks} if left.marks.get(name) != right.marks.get(name)]
+    if not names:
+        return Pair(left, right, left.told == right.told, left.part or right.part)
+    readable = next((name for name in names if _readable(left.shown.get(name)) and _readable(right.shown.get(name))), None)
+    if readable:
+        before, after = word_by_word(left.shown[readable], right.shown[readable])
+        left, right = replace(left, pieces=before), replace(right, pieces=after)
+    hidden = [SAID.get(name, name) for name in names if name != readable or not any(piece.kind for piece in left.pieces + right.pieces)]
+    told = f"Differs: {', '.join(hidden)}." if hidden else ""
+    left, right = (replace(leg, more=" ".join(filter(None, [leg.more, told]))) for leg in (left, right))
+    return Pair(left, right, False, left.part or right.part)
+
+
+def _readable(text: Text | None) -> bool:
+    """Whether what differs is worth reading word by word: not JSON, and not what is hidden as a whole."""
+    return text is not None and not text.erased and text.media_type != "application/json" and text.label != "secret"
+
+
+def _groups(pairs: Sequence[Pair]) -> Iterator[Group]:
+    run: list[Pair] = []
+    for pair in [*pairs, None]:
+        if pair is not None and (not run or run[-1].same == pair.same):
+            run.append(pair)
+            continue
+        if run:
+            yield Group(tuple(run), run[-1].same and len(run) >= FOLDED)
+        run = [pair] if pair is not None else []

@@ -1,0 +1,67 @@
+"""Otto forks a run that is done, with another wish; Riley decides on what it proposes; both stand beside each other afterwards."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.acceptance.triage import Person, Triage
+from tests.browser.test_deciding import patient, sign_in
+from tests.browser.test_every_page import LOOKS, browsing, shown
+from tests.stack import Stack
+
+__all__ = ["patient"]
+WISH = "We will offer a credit note on the next invoice."
+
+
+@pytest.mark.timeout(300)
+def test_a_run_is_forked_with_another_wish_and_both_stand_beside_each_other(page: Page, browser: Browser, server: Stack) -> None:
+    run = Triage.start(server, "wrong-vat-number.eml", again=True)
+    with Person(server, "Riley") as riley:
+        riley.decide(run.waiting_action(), "approved")
+        run.wait_for("succeeded")
+        fork = forked_by_otto(page, server, run)
+        riley.decide(fork.waiting_action(), "approved")
+        fork.wait_for("succeeded")
+    page.goto(f"{server.base_url}/runs/{run.id}")
+    page.get_by_role("link", name=fork.ref).click()
+    expect(page.locator("#run-timeline").get_by_text("forked it from")).to_be_visible()
+    pair = f"/runs/{fork.id}/compare?with={run.id}"
+    page.goto(server.base_url + pair)
+    expect(page.get_by_role("heading", level=1)).to_have_text(re.compile(r"They part after #\d+"))
+    expect(page.get_by_text("Otto Brandt changed the input")).to_be_visible()
+    expect(page.locator(".leg.diff ins").filter(has_text="credit note").first).to_be_visible()
+    note = page.locator("li.same").filter(has_text="Note on account")
+    expect(note).to_have_count(1)  # the same note, in both; it was written once
+    expect(page.locator(".pair__tbl")).to_contain_text("People who decided")
+    forks, replay = f"/runs/{run.id}/forks?step=model.draft-reply%231", f"/runs/{fork.id}/replay"
+    for width, theme in LOOKS:
+        with browsing(browser, server, "Otto", width, theme) as (look, complaints):
+            for name, path in {"compare": pair, "forks": forks, "replay": replay, "with": f"/runs/{run.id}/compare"}.items():
+                assert shown(look, complaints, server.base_url, path) == []
+                pictured(look, server, path, f"{name}-{width}-{theme}")
+
+
+def forked_by_otto(page: Page, server: Stack, run: Triage) -> Triage:
+    sign_in(page, server, "Otto")
+    page.goto(f"{server.base_url}/runs/{run.id}")
+    page.get_by_role("link", name="Fork…").click()
+    place = page.locator(".place").filter(has=page.locator('[value="model.draft-reply#1"]'))
+    expect(place.get_by_text("Change its input")).to_be_hidden()
+    place.get_by_role("radio").check()
+    place.get_by_text("Change its input").click()
+    place.get_by_label(re.compile("^wishes")).fill(WISH)
+    page.get_by_label(re.compile("^Why")).fill("She asked for a credit note on the phone.")
+    page.get_by_role("button", name="Fork the run").click()
+    expect(page.get_by_text(f"This is the fork. {run.ref} stays as it ended.")).to_be_visible()
+    expect(page.locator(".run__head").get_by_role("link", name=re.compile(run.ref))).to_be_visible()
+    return Triage(server, server.query("SELECT ref FROM runs_run WHERE forked_from_id = %s", run.id)[0]["ref"])
+
+
+def pictured(page: Page, server: Stack, path: str, name: str) -> None:
+    """Whole pages, for who wants to look at them: HANDRAIL_LOOK names the directory."""
+    if where := os.environ.get("HANDRAIL_LOOK"):
+        page.goto(server.base_url + path)
+        page.screenshot(path=Path(where) / f"{name}.png", full_page=True)

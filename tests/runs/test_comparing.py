@@ -1,0 +1,115 @@
+"""Two runs beside each other: rows are matched by what they are about, compared by the bytes, and shown as renditions."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from access.rules import person
+from approvals import policy
+from runs import comparing, presenting
+from runs.beside.words import word_by_word
+from runs.engine import forking
+from runs.models import Run
+from runs.story.shapes import Text
+from tests.runs import workflows
+from tests.runs.test_engine import approve, start, walk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def run(cast) -> Run:
+    workflows.reset()
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    policy.set_rule(cast.workspace.pk, "note_it", name="Notes", outcome="automatic", by=None)
+    return done(cast, start(cast, "test-talk", {"thing": "tea"}))
+
+
+@pytest.fixture
+def otto(cast) -> Client:
+    client = Client()
+    client.force_login(cast.otto)
+    return client
+
+
+def done(cast, run: Run) -> Run:
+    walk(run)
+    approve(cast, run)
+    assert walk(run) == "succeeded"
+    return run
+
+
+def fork(cast, run: Run, **more) -> Run:
+    made = forking.fork(run, by=person(cast.otto.pk), key=str(more), step="model.phrase#1", **more)
+    return done(cast, made)
+
+
+def compared(cast, one: Run, other: Run) -> comparing.Comparison:
+    found = {each.pk: each for each in Run.objects.select_related(*presenting.RELATED, "input__key")}
+    return comparing.compare(found[one.pk], found[other.pk], person(cast.otto.pk))
+
+
+def rows(found: comparing.Comparison) -> list[tuple[str, bool]]:
+    return [((pair.first or pair.second).about[0], pair.same) for pair in found.pairs]
+
+
+def test_a_fork_that_did_the_same_differs_in_nothing_but_that_it_is_one(cast, run):
+    found = compared(cast, fork(cast, run), run)
+    assert found.forked and found.first.run == run and found.at == found.second.run.forked_seq
+    assert [row for row in rows(found) if not row[1]] == [("people", False)]
+    assert ("effect", True) in rows(found) and found.first.own[0].seq == found.at + 1
+    said = next(pair.second.more for pair in found.pairs if pair.second and pair.second.key)
+    assert said == "Done once: the outside knows both under one key."
+
+
+def test_what_differs_is_named_and_shown_word_by_word(cast, run):
+    found = compared(cast, run, fork(cast, run, edits={"thing": "coffee"}))
+    kept = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "artifact")
+    assert [(piece.kind, piece.text) for piece in kept.first.pieces if piece.kind] == [("del", "tea.")]
+    assert [(piece.kind, piece.text) for piece in kept.second.pieces if piece.kind] == [("ins", "coffee.")]
+    asked = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "model")
+    assert not asked.same and "what it was asked" in asked.second.more
+    action = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "action" and "say" in pair.first.about[1])
+    assert not action.same and [piece.text for piece in action.second.pieces if piece.kind == "ins"] == ["coffee."]
+    effects = [pair for pair in found.pairs if pair.first and pair.first.about[0] == "effect"]
+    assert [pair.same for pair in effects] == [True, True]  # by what is said of them: their actions say what differs
+
+
+def test_two_runs_of_one_workflow_are_folded_where_they_begin_alike(cast, run, otto):
+    other = done(cast, start(cast, "test-talk", {"thing": "tea"}))
+    found = compared(cast, run, other)
+    assert not found.forked and found.trunk >= 1 and "look#1" in {pair.first.about[1] for pair in found.pairs if pair.first}
+    page = otto.get(f"/runs/{run.pk}/compare?with={other.pk}").content.decode()
+    assert f"The first {found.trunk} are the same in both" in page and other.ref in page
+    assert other.ref in otto.get(f"/runs/{run.pk}/compare").content.decode()
+
+
+def test_the_page_says_where_they_part_and_shows_both_in_figures(cast, run, otto, django_assert_max_num_queries):
+    made = fork(cast, run, edits={"thing": "coffee"})
+    with django_assert_max_num_queries(24):
+        page = otto.get(f"/runs/{made.pk}/compare?with={run.pk}").content.decode()
+    assert f"They part after #{made.forked_seq}" in page and "<del>tea.</del>" in page and "<ins>coffee.</ins>" in page
+    assert re.search(r"<th scope=\"row\">People who decided</th><td data-l=\"Parent\">1 person</td><td data-l=\"Fork\">1 person</td>", page)
+
+
+def test_runs_of_different_workflows_are_not_compared(cast, run, otto):
+    other = start(cast, "test-asks", {})
+    walk(other)
+    assert otto.get(f"/runs/{run.pk}/compare?with={other.pk}").status_code == 422
+    assert otto.get(f"/runs/{run.pk}/compare?with=nonsense").status_code == 404
+
+
+def test_the_page_of_a_replay_says_same_and_is_refused_in_words(cast, run, otto):
+    assert "It would do the same" in otto.get(f"/runs/{run.pk}/replay").content.decode()
+    refused = otto.get(f"/runs/{run.pk}/replay?version=9")
+    assert refused.status_code == 409 and "version 9 is not loaded here" in refused.content.decode()
+
+
+def test_a_mark_of_something_hidden_is_never_cut_and_long_sameness_is():
+    before = Text("Pay ⟦card⟧ now " + "same " * 60 + "old end")
+    after = Text("Pay ⟦iban⟧ now " + "same " * 60 + "new end")
+    left, right = word_by_word(before, after)
+    assert [(p.kind, p.text) for p in left if p.kind] == [("del", "⟦card⟧"), ("del", "old")]
+    assert [(p.kind, p.text) for p in right if p.kind] == [("ins", "⟦iban⟧"), ("ins", "new")]
+    assert sum(len(piece.text) for piece in left) < 160 and any("…" in piece.text for piece in left)
