@@ -152,11 +152,11 @@ def let_go_due() -> int:
 def let_go(freeze_id: UUID) -> None:
     """Let the runs go on that waited for the end of this freeze, unless another one is in their way."""
     ended = Freeze.objects.get(pk=freeze_id)
-    waiting = Run.objects.filter(workspace_id=ended.workspace_id, state=State.WAITING, waiting__on=UNFREEZING)
+    waiting = Run.objects.filter(workspace_id=ended.workspace_id, state=State.WAITING).only("waiting").order_by("state_since")
     undoing = Run.objects.filter(workspace_id=ended.workspace_id, state=State.COMPENSATING, wake_at__isnull=False)
     undoing.update(wake_at=clock.now())  # they look by themselves whether they can go on
     whole = True
-    for run_id in list(waiting.order_by("state_since").values_list("pk", flat=True)):
+    for run_id in [run.pk for run in waiting.iterator() if run.waits_on(UNFREEZING)]:
         try:
             _go_on(run_id)
         except (DatabaseError, Refusal) as error:  # one run that can't be locked now must not keep the others waiting
@@ -169,9 +169,14 @@ def let_go(freeze_id: UUID) -> None:
 def _go_on(run_id: UUID) -> None:
     with log.holding(run_id) as run:
         waits = run.row.waiting
-        if run.row.state != State.WAITING or waits.get("on") != UNFREEZING or in_the_way(run.row, waits.get("tool", "")):
+        if run.row.state != State.WAITING or not run.row.waits_on(UNFREEZING):
             return
-        run.append(BlockCleared(block=block(waits["tool"])), actor=log.ENGINE)
+        said = waits["tool"] if waits["on"] == UNFREEZING else ""  # and in other branches something that the row does not name
+        still = said and in_the_way(run.row, said)
+        if still and UNFREEZING not in waits.get("also", ()):
+            return
+        if said and not still:
+            run.append(BlockCleared(block=block(said)), actor=log.ENGINE)
         run.move(State.QUEUED, RunQueued(reason="unfrozen"))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from access.errors import Refusal
 from runs.log import Held
 from runs.vocabulary import RunWaiting
 
@@ -41,7 +40,3 @@ class Parked(Outcome):
 
 class Interrupted(Outcome):
     """The run is no longer running: somebody paused or cancelled it."""
-
-
-class Overtaken(Refusal):
-    """This worker lost the run."""

@@ -27,9 +27,8 @@ from runs.vocabulary import StepStarted
 
 AT_ONCE = 4  # threads
 MOST = 50  # branches
-# which of several things a run is said to wait for: first what somebody finds by it, as the question that they are to answer
+# which of several things a run is said to wait for: first what people can do something about
 FIRST = ("answer", "outcome", "unfreezing", "decision", "budget", "webhook", "signal", "child", "retry", "timer")
-LOOK_AGAIN = 60.0  # seconds, while it waits for several things and only one of them is what it is found by
 
 
 @dataclass(frozen=True)
@@ -104,6 +103,9 @@ def _raise_first(troubles: Sequence[BaseException]) -> None:
         for trouble in troubles:
             if isinstance(trouble, kinds):
                 raise trouble
+    for trouble in troubles:
+        if not isinstance(trouble, Waits):
+            raise trouble
     waits = sorted((trouble for trouble in troubles if isinstance(trouble, Waits)), key=lambda each: FIRST.index(each.waiting.on))
     if len(waits) == 1:
         raise waits[0]
@@ -117,7 +119,7 @@ def _all_of(waits: Sequence[Waits]) -> Waits:
     ons = tuple(dict.fromkeys(each.waiting.on for each in others))
     revisable = any(each.waiting.revisable for each in waits) or None
     waiting = main.waiting.model_copy(update={"also": ons, "revisable": revisable})
-    wake_in = min([LOOK_AGAIN, *(each.wake_in for each in waits if each.wake_in is not None)])
+    wake_in = min((each.wake_in for each in waits if each.wake_in is not None), default=None)
     tells = {each.waiting.on: each.tell for each in reversed(waits) if each.tell}
     return Waits(waiting, wake_in=wake_in, tell=partial(_tell_all, list(tells.values())), others=tuple(each.waiting for each in others))
 

@@ -5,7 +5,7 @@ is renamed to `point.pid`. Kill that process, or wake it with SIGCONT. `point@ru
 `kill` has the worker killed there and then. Into a file called `reached` each point is written that a worker comes to.
 
     claimed                        the run is this worker's; nothing was done yet
-    begin-STEP    end-STEP         in the transaction that writes a step down: that it begins, and what it gave
+    begin-STEP    end-STEP         in the transaction that writes a step down: that it begins, and what it gave; `:` stands for `/` in it
     asking-STEP   model-answered   a read or a model is about to be asked; a model has answered
     proposed-TOOL                  an action was put up
     approved   redeemed-TOOL   calling-TOOL   called-TOOL   looked-up-TOOL
@@ -27,7 +27,7 @@ RECORD, KILL = "reached", "kill"
 def reached(name: str, run_id: UUID | None = None) -> None:
     """A worker has come to this point. Does nothing without the setting."""
     if directory := settings.HANDRAIL_STOP_POINTS:
-        _reached(Path(directory), re.sub(r"undo-[\d-]+/", "undo:", name), run_id)
+        _reached(Path(directory), re.sub(r"undo-[\d-]+/", "undo:", name).replace("/", ":"), run_id)
 
 
 def _reached(directory: Path, name: str, run_id: UUID | None) -> None:

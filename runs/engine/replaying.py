@@ -122,15 +122,15 @@ def _walked(run: Run, known: workflow.Workflow, record: "Record") -> End:
         record.found.append(Difference(record.last, "added", 0))
         return "stopped"
     except Parked as parked:
-        return _as_parked(run, record, parked.reason, parked.detail)
+        return _as_parked(run, record, parked)
     except Exception as error:  # the workflow's own code
-        return _as_parked(run, record, "error", f"It raised {type(error).__name__}.")
+        return _as_parked(run, record, Parked("error", step=None, detail=f"It raised {type(error).__name__}."))
     return "ended"
 
 
 def _where(run: Run, record: "Record") -> End:
     """Whether the replay came to where the run itself is: to a step that goes on, or to the last of a run that has not come to its end."""
-    if record.other:
+    if record.at.other_action:
         return "stopped"
     here = record.get(record.last)
     waits = here is not None and here.state != "done"
@@ -142,14 +142,23 @@ def _where(run: Run, record: "Record") -> End:
     return "stopped"
 
 
-def _as_parked(run: Run, record: "Record", reason: str, detail: str) -> End:
-    """The code stops with a trouble; the run itself may have stopped with the same."""
-    parked = Event.objects.filter(run_month=run.month, run_id=run.pk, type="run.parked").order_by("-seq").values_list("body", flat=True)
-    last = next((orjson.loads(body)["data"] for body in parked[:1]), None)
-    if last is not None and last["reason"] == reason and run.state != State.SUCCEEDED:
+def _as_parked(run: Run, record: "Record", now: Parked) -> End:
+    """The code stops with a trouble; the run itself may be stopped by the same, at the same place."""
+    told = Event.objects.filter(run_month=run.month, run_id=run.pk, type="run.parked").order_by("-seq").values_list("body", flat=True)
+    last = next((orjson.loads(body)["data"] for body in told[:1]), {})
+    rest = [entry for entry in record.entries if entry.step not in record.seen and entry.state == "done"]
+    if run.state == State.PARKED and (last.get("reason"), last.get("step")) == (now.reason, now.step) and not rest:
         return "open"
-    record.found.append(Difference(record.last, "raised", 0, detail=detail))
+    record.found.append(Difference(record.last, "raised", 0, detail=_rendition(now.detail, "personal")))
     return "stopped"
+
+
+@dataclass
+class _At:
+    """Where a replay is. The branches of a run are copies of its record, and have this in common."""
+
+    step: str = ""
+    other_action: bool = False  # it would propose another action, whose answer nobody knows
 
 
 class Record(Journal):
@@ -159,23 +168,27 @@ class Record(Journal):
         super().__init__(run.pk, NOBODYS)
         self.entries = forking.entries_of(run)
         self.seen: set[str] = set()
-        self.last = ""
-        self.other = False  # it would propose another action, whose answer nobody knows
+        self.at = _At()
         self.found: list[Difference] = []
         self.now: dict[str, Mapping[str, Any]] = {}  # step → what it would be asked, by name
+
+    @property
+    def last(self) -> str:
+        """The step that was asked for last, on whichever branch."""
+        return self.at.step
 
     def get(self, step: str) -> JournalEntry | None:
         return super().find(step)
 
     def find(self, step: str) -> JournalEntry | None:
-        self.last, entry = step, super().find(step)
+        self.at.step, entry = step, super().find(step)
         if entry is None or entry.state != "done":
             raise Stopped(step)
         self.seen.add(step)
         return entry
 
     def begin(self, held: Any, step: str, **_: Any) -> JournalEntry:
-        self.last = step
+        self.at.step = step
         raise Stopped(step)
 
     def asked(self, held: Any, entry: JournalEntry, given: Any) -> None:
@@ -239,7 +252,7 @@ class Replayed(Channel):
         asked = record.get(parked.step)
         assert asked is not None  # its answer is what the code asked for
         record.differs(asked, tool.checked(*args, **kwargs))
-        record.other = True
+        record.at.other_action = True
         return Stopped(parked.step)
 
     def _record(self, name: str, given: Any, write: Any) -> Any:

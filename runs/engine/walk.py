@@ -79,7 +79,7 @@ class Walk:
 
         Not asked again within a moment of having held the run.
         """
-        if time.monotonic() - self._last.held_at < MOMENT:
+        if self._last.row.state == self.lease.works and time.monotonic() - self._last.held_at < MOMENT:
             return
         row = Run.objects.select_related("lease").get(pk=self.id)
         if row.lease.token != self.lease.token:

@@ -7,12 +7,13 @@ import orjson
 import pytest
 
 from access.rules import person
-from approvals import decisions, policy
+from approvals import decisions, freezes, policy
 from approvals.models import ProposedAction
 from artifacts import vault
 from config import clock
 from runs import signals
-from runs.engine import executor, journal, lease
+from runs.engine import executor, journal, lease, sweep
+from runs.engine.replaying import replay
 from runs.engine.tools import TOOLS, Declined, Unavailable
 from runs.models import Event, JournalEntry, Lease, Run
 from runs.verification import Whole, verify
@@ -99,7 +100,47 @@ def test_a_timer_of_one_branch_wakes_a_run_that_waits_for_people_in_another(begi
     outside.fail_next(Unavailable("not now"))
     run = begin("one")
     assert walk(run) == "waiting" and run.waiting["on"] == "decision" and run.waiting["also"] == ["retry"]
-    assert run.wake_at is not None and run.wake_at < clock.now() + timedelta(seconds=61)
+    Run.objects.filter(pk=run.pk).update(wake_at=run.wake_at - timedelta(seconds=20))
+    sweep.sweep()
+    assert walk(run) == "waiting" and run.waiting["on"] == "decision" and "also" not in run.waiting and outside.reads == 3
+
+
+def test_a_run_that_waits_for_people_in_several_branches_does_not_look_by_itself(begin, outside):
+    run = begin("one", "two")
+    assert walk(run) == "waiting" and run.wake_at is None
+
+
+def test_the_end_of_a_freeze_lets_go_what_waited_for_it_beside_people(begin, outside, cast):
+    frozen = freezes.freeze(cast.workspace.pk, what="tool", tool="put", reason="Stop.", by=person(cast.otto.pk)).freeze
+    run = begin("one")
+    assert walk(run) == "waiting" and run.waiting["on"] == "unfreezing" and run.waiting["also"] == ["decision"]
+    beside = {"on": "answer", "also": ["unfreezing"]}  # as when a branch asks people
+    Run.objects.filter(pk=run.pk).update(waiting=beside)
+    freezes.lift(frozen, by=person(cast.otto.pk), reason="Go on.")
+    freezes.let_go_due()
+    assert walk(run) == "waiting" and done(outside) == ["note both", "put both"]
+
+
+def test_a_replay_walks_the_branches_and_finds_them_the_same_or_says_where_not(begin, outside, monkeypatch):
+    real = workflows.put_and_note
+
+    def put_and_note(branch, text):
+        branch.note("About to put it")
+        return real(branch, text)
+
+    monkeypatch.setattr(workflows, "put_and_note", put_and_note)
+    run = begin()
+    assert walk(run) == "succeeded" and replay(run).same
+
+    def then_once_more(branch, text):
+        gives = put_and_note(branch, text)
+        branch.step(workflows.put, "once more")
+        return gives
+
+    then_once_more.__name__ = "put_and_note"
+    monkeypatch.setattr(workflows, "put_and_note", then_once_more)
+    came = replay(run)
+    assert came.end == "stopped" and "added" in {found.what for found in came.differences}
 
 
 def test_a_worker_that_is_lost_in_the_middle_repeats_only_what_was_not_completed(begin, outside, monkeypatch):
