@@ -22,7 +22,7 @@ from access.models import Agent, User
 from access.rules import Actor
 from runs import endings, evidence, hub, intake, query, questions, reading, recovery, signals, starting, stream, updates
 from runs.endings import Report
-from runs.engine import resuming
+from runs.engine import resuming, undoing
 from runs.errors import UnknownEventType
 from runs.intake import MAX_EVENTS, Told
 from runs.log import Text
@@ -127,6 +127,13 @@ class UpdateIn(Strict):
 class AnswerIn(Strict):
     question: UUID
     text: Annotated[str, StringConstraints(min_length=1, max_length=questions.MAX_ANSWER)]
+
+
+class UndoIn(Strict):
+    """`effect`: the event that tells of it, the seq of an `effect.done`. Whoever decides on it reads the `reason`."""
+
+    effect: Annotated[int, Field(ge=1, le=2**53 - 1)]
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=undoing.MAX_REASON)]
 
 
 class RecoveryIn(Strict):
@@ -290,6 +297,14 @@ def recover(request: HttpRequest, run_id: str, body: RecoveryIn) -> dict[str, An
     recovery.choose(run, body.choice, at=body.parked, by=request.actor, note=body.note, to=to, step=body.step or "")
     run.refresh_from_db()
     return _recovery(run)
+
+
+@router.post("/runs/{run_id}/undos", response=Any, summary="Undo one thing that a run did outside")
+def undo(request: HttpRequest, run_id: str, body: UndoIn) -> dict[str, Any]:
+    """After the run has ended, by a run of its own, which this gives; asked for again while that goes on, it is the same. For people."""
+    run = rules.get(request.actor, Run, run_id, "runs.recover", related=("agent", "owner"))
+    started = undoing.undo(run, body.effect, by=request.actor, reason=body.reason)
+    return {"run": started.pk, "ref": started.ref, "state": started.state, "undoes": {"run": run.pk, "effect": body.effect}}
 
 
 def _recovery(run: Run) -> dict[str, Any]:

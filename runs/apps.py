@@ -10,7 +10,7 @@ class RunsConfig(AppConfig):
 
         from access import standing
         from runs import bar, context, live, log, signals
-        from runs.engine import outside, workflow
+        from runs.engine import outside, undoing, workflow  # noqa: F401  undoing is a workflow of Handrail's own
 
         if signals.refuse_unread not in log.ending_guards:
             log.ending_guards.append(signals.refuse_unread)

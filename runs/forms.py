@@ -41,6 +41,12 @@ class RecoveryForm(forms.Form):
     note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
 
 
+class UndoForm(forms.Form):
+    """Why something that was done should be undone."""
+
+    reason = forms.CharField(max_length=MAX_NOTE, strip=True)
+
+
 class ForkForm(forms.Form):
     """A fork. `place`: the step with which it begins, empty for the start, or “@17”: after that event."""
 

@@ -21,6 +21,7 @@ from access.templatetags.handrail import spell
 from runs import evidence, lifecycle, limits, questions, reading, steering
 from runs.engine import gates
 from runs.evidence import Answer
+from runs.ledgered import Ledgered, ledgered
 from runs.models import Run
 from runs.places import Kin, kin
 from runs.steering import Choice
@@ -243,11 +244,15 @@ class View:
         newest = {made.name: made for made in self.story.artifacts}
         return sorted(newest.values(), key=lambda made: -made.seq)
 
+    @cached_property
+    def ledger(self) -> list[Ledgered]:
+        return ledgered(self.run, self.story.effects, may=self.can("runs.recover"))
+
     @property
     def effects_told(self) -> str:
         """2 done, 1 undone, 1 waiting."""
         counts: dict[str, int] = {}
-        for effect in self.story.effects:
+        for effect in self.ledger:
             word = LEDGER_WORDS.get(effect.state, effect.state)
             counts[word] = counts.get(word, 0) + 1
         return ", ".join(f"{number} {word}" for word, number in counts.items())

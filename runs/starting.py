@@ -140,8 +140,10 @@ def start_child(
     arguments: Mapping[str, Any],
     scope: Mapping[str, Any],
     budgets: Mapping[str, int],
+    by: Actor | None = None,
+    note: str = "",
 ) -> Run:
-    """A run that does a part of another's work, started as that was. In the caller's transaction, under the parent's lock."""
+    """A run that does a part of another's work, started as that was, or by `by`. In the caller's transaction, under the parent's lock."""
     known = workflows.named(workflow)
     agent = Agent.objects.select_related("owner").get(pk=parent.agent_id)
     for length in LENGTHS:
@@ -151,14 +153,14 @@ def start_child(
                     ref=reference(length),
                     agent=agent,
                     owner=parent.owner,
-                    by=Actor(parent.starter_kind, parent.starter_id),
+                    by=by or Actor(parent.starter_kind, parent.starter_id),
                     title=title,
                     agent_version=str(known.version),
                     known=known,
                     given=orjson.dumps(dict(arguments), option=orjson.OPT_SORT_KEYS),
                     scope=dict(scope),
                     budgets=dict(budgets),
-                    note="",
+                    note=note,
                     parent=parent,
                     parent_step=step,
                 )

@@ -72,6 +72,8 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "runs/<uuid:run_id>/answers", "in in none no no ok no no no none none in", {"data": {"question": "x", "text": "y"}}),
     ("GET", "runs/<uuid:run_id>/forks", "in in none no no ok no no ok none none in", {}),
     ("POST", "runs/<uuid:run_id>/forks", "in in none no no ok no no ok none none in", {"data": {"place": "", "key": ""}}),
+    ("GET", "runs/<uuid:run_id>/effects/<int:seq>/undo", "in in none no no ok no no no none none in", {}),
+    ("POST", "runs/<uuid:run_id>/effects/<int:seq>/undo", "in in none no no ok no no no none none in", {"data": {"reason": "x"}}),
     ("GET", "runs/<uuid:run_id>/compare", THOSE_WHO_SEE, {}),
     ("GET", "runs/<uuid:run_id>/replay", THOSE_WHO_SEE, {}),
     ("GET", "recovery", "in in ok no no ok no no no no no in", {}),
@@ -163,6 +165,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
         {"json": {"token": 9, "key": "a", "outcome": "failed"}},
     ),
     ("POST", "api/v1/webhooks/<source_id>", "in " * 12, {"json": {}}),  # the signature lets in, and nothing else
+    ("POST", "api/v1/runs/<run_id>/undos", "in in none no no ok no no no none none in", {"json": {"effect": 1, "reason": "x"}}),
     ("POST", "api/v1/runs/<run_id>/ending", "in in none no no no no no ok none none in", {"json": {"outcome": "failed"}}),
     ("GET", "api/v1/actions/<action_id>", "in in none ok ok ok ok ok ok none none in", {}),
     (

@@ -56,7 +56,7 @@ def _begun(run: Run) -> int:
 def _undo(run: Run, held: Claim, journal: Journal, effect: Effect, since: int) -> None:
     channel = Channel(run, held, journal)
     try:
-        tool, arguments = _how(run, effect)
+        tool, arguments = how(run, effect)
         reason = f"Undoes {TOOLS[effect.tool].title.lower()}."
         while True:
             answer = channel.propose(tool, reason=reason, **arguments)
@@ -80,7 +80,7 @@ def _checkpoint(run: Held, effect: Effect, left: int) -> None:
     run.append(CheckpointSaved(after=f"{effect.branch}perform#1", left=left), actor=log.ENGINE)
 
 
-def _how(run: Run, effect: Effect) -> tuple[Tool, dict[str, Any]]:
+def how(run: Run, effect: Effect) -> tuple[Tool, dict[str, Any]]:
     """The tool that undoes it, and its arguments: made of what was done and of what that gave."""
     done = TOOLS.get(effect.tool)
     tool = TOOLS.get(done.compensate) if done is not None and done.compensate else None

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 import orjson
+from django.db.models import QuerySet
 
 from artifacts.models import Payload
 from runs import log
@@ -19,6 +20,7 @@ TOLD = ("effect.done", "effect.undone", "effect.undo_failed")
 CHILDREN = ("child.started", "child.ended")
 # how a step begins that undoes an effect: the event that tells of it, after those that tell of the child run whose log that is in
 BRANCH = re.compile(r"undo-((?:[0-9]+-)*[0-9]+)/")
+UNDO = "undo-effect"  # the workflow of a run that undoes one effect of its parent, which has ended; its parent_step names the event
 Told = tuple[int, Mapping[str, Any], Mapping[str, str]]  # an event: its number, its parsed body, its payloads by role
 
 
@@ -48,7 +50,31 @@ class Effect:
 
 def effects(run: Run | Held) -> list[Effect]:
     """All that the run did outside, in order. Of a held run also what this transaction has told so far."""
-    return fold(_told(run, TOLD))
+    row = run.row if isinstance(run, Held) else run
+    return _later(row, fold(_told(run, TOLD)))
+
+
+def undone_after(row: Run) -> frozenset[int]:
+    """The events of an ended run whose effects a run of their own has undone since. No query for a run that goes on."""
+    if row.ended_at is None:
+        return frozenset()
+    done = Event.objects.filter(run__in=undoings(row), type="effect.done").values_list("run__parent_step", flat=True)
+    return frozenset(map(undoes, done))
+
+
+def undoings(row: Run) -> QuerySet[Run]:
+    """The runs that people had started to undo an effect of this one."""
+    return Run.objects.filter(parent_id=row.pk, workflow=UNDO, parent_step__startswith=f"{UNDO}-")
+
+
+def undoes(parent_step: str) -> int:
+    """The event of the effect that such a run undoes: `undo-effect-17#1` → 17."""
+    return int(parent_step.removeprefix(f"{UNDO}-").partition("#")[0])
+
+
+def _later(row: Run, found: list[Effect]) -> list[Effect]:
+    undone = undone_after(row) if any(effect.can_undo for effect in found) else frozenset()
+    return [replace(effect, state="undone") if effect.seq in undone else effect for effect in found]
 
 
 def family_effects(run: Run | Held) -> list[Effect]:
@@ -56,7 +82,7 @@ def family_effects(run: Run | Held) -> list[Effect]:
     row = run.row if isinstance(run, Held) else run
     told = list(_told(run, (*TOLD, *CHILDREN)))
     undone = {body["data"]["key"] for _, body, _ in told if body["type"] == "effect.undone"}
-    found = [(effect.seq, [effect]) for effect in fold(told)]
+    found = [(effect.seq, [effect]) for effect in _later(row, fold(told))]
     found += [(ended, list(_of_child(child, started, undone))) for child, started, ended in _children(row, told)]
     return [effect for _, some in sorted(found, key=lambda each: each[0], reverse=True) for effect in some]
 

@@ -10,6 +10,7 @@ from django.db.models import Q
 from access.errors import Refusal
 from config import clock
 from runs import live, log, signals, steps, webhooks
+from runs.engine.ledger import UNDO
 from runs.lifecycle import State
 from runs.models import Lease, Run
 from runs.vocabulary import RunQueued
@@ -44,7 +45,10 @@ def _orphans() -> list[Run]:
     """Runs that have ended, or are being cancelled or undone, and whose children were not told."""
     over = Q(parent__ended_at__isnull=False) | Q(parent__state__in=(State.CANCELLING, State.COMPENSATING))
     told = Q(state__in=(State.CANCELLING, State.COMPENSATING)) | Q(state=State.PARKED)  # told, and on their way or somebody's to look after
-    open_children = Run.objects.filter(over, parent__isnull=False, ended_at=None).exclude(told).select_related("parent")
+    # what undoes a thing after its parent's end is nobody's orphan
+    open_children = (
+        Run.objects.filter(over, parent__isnull=False, ended_at=None).exclude(told).exclude(workflow=UNDO).select_related("parent")
+    )
     return list({child.parent_id: child.parent for child in open_children[:BATCH]}.values())
 
 

@@ -43,6 +43,7 @@ PLACES: list[tuple[str, Any, str]] = [
     ("runs/{run_id}/answers", {"question": NUL, "text": "x"}, "body.question"),
     ("runs/{run_id}/recovery", {"choice": "retry", "parked": 1, "note": HALF}, "body.note"),
     ("runs/{run_id}/recovery", {"choice": "retry", "parked": 1, "step": NUL}, "body.step"),
+    ("runs/{run_id}/undos", {"effect": 1, "reason": HALF}, "body.reason"),
     ("runs/{run_id}/forks", {"step": NUL}, "body.step"),
     ("runs/{run_id}/forks", {"note": HALF}, "body.note"),
     ("runs/{run_id}/forks", {"input": {"deep": [NUL]}}, "body.input.deep.0"),

@@ -1,0 +1,50 @@
+"""The ledger of a run's page: what it did outside, and what was undone of that, also after its end."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from runs import lifecycle
+from runs.engine import undoing
+from runs.engine.undoing import Undoing
+from runs.models import Run
+from runs.story.shapes import Effect, Elsewhere, Rich
+
+
+@dataclass(frozen=True)
+class Ledgered:
+    """One effect, with the run that undoes it after the end of its own, if somebody asked for that."""
+
+    effect: Effect
+    later: Undoing | None = None
+    may_undo: bool = False  # whether whoever looks can ask for it now
+
+    @property
+    def state(self) -> str:
+        return "undone" if self.later and self.later.undone else self.effect.state
+
+    @property
+    def told(self) -> Rich:
+        if self.later is None:
+            return self.effect.told
+        by = Elsewhere(str(self.later.run.pk), self.later.run.ref)
+        if self.later.undone:
+            return ("Undone by ", by, ".")
+        return ("Being undone by ", by, ".") if self.later.open else ("Not undone by ", by, ". It can be asked for again.")
+
+
+def ledgered(run: Run, effects: Iterable[Effect], *, may: bool) -> list[Ledgered]:
+    """The effects in their order. `may`: whether whoever looks may have something undone. No query unless the run has ended."""
+    found = list(effects)
+    if not lifecycle.ended(run.state) or not run.workflow or not any(_can_be(effect) for effect in found):
+        return [Ledgered(effect) for effect in found]
+    later = undoing.of(run)
+    return [_row(effect, later.get(effect.seq), may) for effect in found]
+
+
+def _row(effect: Effect, later: Undoing | None, may: bool) -> Ledgered:
+    asked = later is not None and (later.open or later.undone)
+    return Ledgered(effect, later, may and not asked and _can_be(effect))
+
+
+def _can_be(effect: Effect) -> bool:
+    return effect.can_undo and effect.state in ("done", "failed")
