@@ -4,7 +4,6 @@ An answer is written in the transaction that completes its step. A worker that i
 of the same step, which its log shows; one that is lost after it, never.
 """
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -27,7 +26,6 @@ from runs.models import Event, JournalEntry
 from runs.vocabulary import ModelSwitched, RunWaiting, StepFailed, StepRetrying, StepStarted
 
 AGAIN = Retry(attempts=6, first=2, factor=3, longest=120, elapsed=6 * 3600)
-logger = logging.getLogger(__name__)
 
 
 def ask(walk: Walk, prompt: str, variables: Mapping[str, Any], loop: Loop | None = None) -> Any:

@@ -3,7 +3,6 @@
 With no endpoint configured the answers come from scripts that workflows register, and the page says that they are scripted.
 """
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,6 @@ __all__ = ["BY_SCRIPT", "Function", "Loop", "Tried", "Turn", "UnknownPrompt", "n
 
 BY_SCRIPT = 120.0  # seconds that a script may take
 LETS_GO = 5.0  # seconds after an answer's time is over until the lease is let go of
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
