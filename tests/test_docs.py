@@ -41,3 +41,8 @@ def test_each_picture_that_a_story_takes_is_shown_in_the_guide_to_stories() -> N
 def test_the_states_of_a_run_stand_in_the_guide_as_the_code_has_them() -> None:
     guide = (ROOT / "docs/architecture.md").read_text()
     assert guide.partition("<!-- states -->\n")[2].partition("\n<!-- /states -->")[0] == drawn()
+
+
+def test_every_file_of_the_engine_has_its_line_in_the_guide():
+    guide = (ROOT / "docs/architecture.md").read_text()
+    assert [file.name for file in (ROOT / "runs/engine").glob("[a-z]*.py") if f"`{file.name}`" not in guide] == []

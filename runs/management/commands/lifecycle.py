@@ -7,7 +7,7 @@ from runs.lifecycle import PAGE_WORDS, TERMINAL, TRANSITIONS, State
 MEANS = {
     State.QUEUED: "ready; a worker may claim it",
     State.RUNNING: "a worker holds its lease",
-    State.WAITING: "for a person, an answer, a budget, a time or a child run; it spends nothing",
+    State.WAITING: "for a person, an answer, a budget, a webhook, a time or a child run; it spends nothing",
     State.PAUSED: "a person stopped it for now",
     State.PARKED: "it can’t go on by itself; somebody must choose",
     State.STALLED: "its agent went silent",
