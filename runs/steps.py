@@ -24,11 +24,22 @@ from access.rules import Actor
 from artifacts import vault
 from config import clock
 from runs import log
+from runs.engine import budget
 from runs.errors import RunEnded, StaleToken
 from runs.lifecycle import State
 from runs.log import Held, Text
 from runs.models import AgentStep, Event, Lease, Run
-from runs.vocabulary import CheckpointSaved, RunResumed, RunStalled, RunWaiting, StepCompleted, StepFailed, StepStarted, Trouble
+from runs.vocabulary import (
+    BudgetExceeded,
+    CheckpointSaved,
+    RunResumed,
+    RunStalled,
+    RunWaiting,
+    StepCompleted,
+    StepFailed,
+    StepStarted,
+    Trouble,
+)
 
 SHORTEST, LONGEST, USUAL = 2, 600, 30  # seconds of a lease
 SILENCE = timedelta(hours=1)  # of a run that nobody has claimed: so long nothing is heard of it before it counts as stalled
@@ -66,6 +77,12 @@ class LeaseNeeded(Refusal):
 
 class NotAtWork(Refusal):
     """The run is not at work now, so nothing new begins."""
+
+
+class BudgetUsed(Refusal):
+    """A limit of this run is used up."""
+
+    what_next: ClassVar[str] = "Nothing was begun, and people were told. Begin the step again once the run no longer waits for that."
 
 
 class StepReused(Refusal):
@@ -215,13 +232,33 @@ def begin(run: Run, *, by: Actor, token: int, key: str, given: str, plan_step: i
             return _told(row, again=True)
         heard(held)
         _check_at_work(held)
-        row = row or AgentStep(run_id=run.pk, step=step, given=given, position=_next_position(run.pk), attempts=0)
-        row.plan_step, row.token, row.holder = plan_step, token, Lease.objects.get(run_id=run.pk).worker
-        row.state, row.started_at, row.ended_at, row.attempts = "started", clock.now(), None, row.attempts + 1
-        data = StepStarted(step=step, kind="agent", plan_step=plan_step, attempt=row.attempts, told=True, given=given)
-        row.seq = held.append(data, actor=by)
-        row.save()
+        refused = _over_budget(held)
+        if refused is None:
+            row = row or AgentStep(run_id=run.pk, step=step, given=given, position=_next_position(run.pk), attempts=0)
+            _begin(held, row, by, token, plan_step)
+    if refused is not None:  # raised here, so that what it wrote into the log stays
+        raise refused
     return _told(row, again=False)
+
+
+def _begin(held: Held, row: AgentStep, by: Actor, token: int, plan_step: int | None) -> None:
+    row.plan_step, row.token, row.holder = plan_step, token, Lease.objects.get(run_id=held.row.pk).worker
+    row.state, row.started_at, row.ended_at, row.attempts = "started", clock.now(), None, row.attempts + 1
+    data = StepStarted(step=row.step, kind="agent", plan_step=plan_step, attempt=row.attempts, told=True, given=row.given)
+    row.seq = held.append(data, actor=by)
+    row.save()
+    budget.use(held, steps=1)
+
+
+def _over_budget(held: Held) -> BudgetUsed | None:
+    """Whether a limit is used up: then the run waits for people to raise it, and nothing new begins."""
+    spent = budget.over(held.row.budgets, budget.used(held.row))
+    if spent is None:
+        return None
+    if held.row.state == State.RUNNING:
+        held.append(BudgetExceeded(budget=spent.budget, used=spent.used, limit=spent.limit), actor=log.ENGINE)
+        waits(held, RunWaiting(on="budget"))
+    return BudgetUsed(f"{spent.used} of {spent.limit} {spent.budget} are used.", budget=spent.budget, used=spent.used, limit=spent.limit)
 
 
 def end(
@@ -265,7 +302,7 @@ def _complete(held: Held, row: AgentStep, by: Actor, result: Text | None) -> Non
     ms = max(int(((row.ended_at or clock.now()) - row.started_at).total_seconds() * 1000), 0)
     data = StepCompleted(step=row.step, plan_step=row.plan_step, ms=ms, told=True)
     row.seq = held.append(data, actor=by, texts={"result": row.result} if row.result else {})
-    held.change(working_ms=held.row.working_ms + ms)
+    budget.use(held, working_ms=ms)
     planned = _planned(held.row)
     if planned and row.plan_step:
         held.append(CheckpointSaved(after=row.step, done=row.plan_step, left=max(planned - row.plan_step, 0)), actor=log.ENGINE)

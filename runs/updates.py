@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from access import audit
 from access.errors import BadInput, Forbidden, Refusal
 from access.rules import Actor
-from runs import log
+from runs import log, steps
 from runs.engine import budget
 from runs.errors import RunEnded
 from runs.lifecycle import State
@@ -56,7 +56,10 @@ def _set(held: Held, budgets: dict[str, int], by: Actor, note: str) -> None:
     more: dict[str, Any] = dict(budgets)
     audit.record(by, "budgets_set", workspace_id=held.row.workspace_id, subject=("run", held.row.pk), **more)
     if held.row.state == State.WAITING and held.row.waits_on("budget") and enough(held.row):
-        held.move(State.QUEUED, RunQueued(reason="budget"))
+        if held.row.workflow:
+            held.move(State.QUEUED, RunQueued(reason="budget"))
+        else:
+            steps.goes_on(held)
 
 
 def enough(run: Run) -> bool:

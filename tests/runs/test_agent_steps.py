@@ -15,7 +15,7 @@ from approvals.models import ProposedAction
 from approvals.notifications import audience
 from approvals.notifications.models import Notice
 from config import clock
-from runs import signals, steps
+from runs import signals, steps, updates
 from runs.engine import outside as declaring
 from runs.engine import sweep
 from runs.engine.tools import TOOLS
@@ -211,6 +211,20 @@ def test_of_twenty_that_begin_a_step_at_once_one_begins_it(run, cast):
     assert [type(each) for each in begun] == [steps.Told] * 20
     assert AgentStep.objects.get(run=run).attempts == 1 == len(data(run, "step.started"))
     assert sum(not each.again for each in begun) == 1
+
+
+def test_when_a_limit_is_used_up_nothing_new_begins_until_people_raise_it(run, one, cast):
+    updates.set_budgets(run, {"steps": 2}, by=actor(cast.otto))
+    one.claim()
+    for key in ("a", "b"):
+        assert one.begin(key).status_code == 201 and one.end(key).status_code == 201
+    refused = one.begin("c")
+    assert kind(refused) == (409, "budget-used") and refused.json()["budget"] == "steps"
+    assert kind(one.begin("c")) == (409, "budget-used") and len(data(run, "budget.exceeded")) == 1 == len(data(run, "budget.warned"))
+    row = Run.objects.get(pk=run.pk)
+    assert (row.state, row.waiting["on"]) == ("waiting", "budget") and one.begin("a").json()["step"]["state"] == "done"
+    updates.set_budgets(run, {"steps": 3}, by=actor(cast.otto))
+    assert Run.objects.get(pk=run.pk).state == "running" and one.begin("c").status_code == 201
 
 
 def test_a_run_that_has_ended_gives_its_journal_and_begins_nothing(run, one, cast):
