@@ -50,7 +50,7 @@ class Misbehaviour:
     watch: str
     faults: tuple[Fault, ...] = ()
     first: Callable[[Agent], None] | None = None
-    begin: Callable[[Agent], Run] | None = None  # another run than a triage
+    begin: Callable[[Agent, Actor | None], Run] | None = None  # another run than a triage
     then: Callable[[Run], None] | None = None
     sender: str = MARTA
     agent: str = "support-triage"  # and the workflow that is called as it is
@@ -100,7 +100,7 @@ def _wait_for_people(run: Run, else_: str) -> None:
         time.sleep(0.1)
 
 
-def follow_up(agent: Agent) -> Run:
+def follow_up(agent: Agent, by: Actor | None) -> Run:
     """A run that waits until the help desk says by a webhook that its ticket is closed."""
     key = f"misbehave:{uuid4()}"
     taken = starting.intake(agent.name, _message(MARTA), key)
@@ -109,7 +109,7 @@ def follow_up(agent: Agent) -> Run:
     source = source or webhooks.make_source(agent, "desk", by=SYSTEM)[0]
     secret = vault.open_bytes(source.secret).decode()
     _ask_desk("POST", "/hooks", json={"url": webhooks.address(source), "ticket": ticket, "secret": secret})
-    by = Actor("human", str(agent.owner_id), agent.owner.name)
+    by = by or Actor("human", str(agent.owner_id), agent.owner.name)
     more = {"arguments": taken.arguments, "scope": taken.scope, "key": key, "workflow": "ticket-follow-up"}
     return starting.start(agent=agent, owner=agent.owner, by=by, title=f"Follow up ticket {ticket}", **more)
 
@@ -215,8 +215,8 @@ NAMES = {
 }
 
 
-def misbehave(chosen: Misbehaviour) -> Run:
-    """Start a run in which it goes wrong. NothingWrong, or what starting a run raises."""
+def misbehave(chosen: Misbehaviour, by: Actor | None = None) -> Run:
+    """Start a run in which it goes wrong; the agent's owner did if nobody is named. NothingWrong, or what starting a run raises."""
     behave()  # what an earlier one left
     for where, what, times, options in chosen.faults:
         _desk("POST", json={"where": where, "fault": what, "times": times, "options": options})
@@ -225,7 +225,7 @@ def misbehave(chosen: Misbehaviour) -> Run:
     agent = Agent.objects.select_related("owner").get(name=chosen.agent)
     if chosen.first:
         chosen.first(agent)
-    run = chosen.begin(agent) if chosen.begin else start(agent, agent.name, _message(chosen.sender), again=False)
+    run = chosen.begin(agent, by) if chosen.begin else start(agent, agent.name, _message(chosen.sender), again=False, by=by)
     if chosen.then:
         chosen.then(run)
     return run

@@ -60,7 +60,7 @@ def begin(request: HttpRequest) -> HttpResponse:
     """Start a run from a ticket, or one in which something goes wrong; then its page, with what to look for."""
     _enter(request)
     try:
-        run, watch = _begun(request.POST.get("ticket", ""), request.POST.get("misbehave", ""))
+        run, watch = _begun(request.actor, request.POST.get("ticket", ""), request.POST.get("misbehave", ""))
     except Refusal as refusal:
         messages.error(request, f"{refusal.title} {refusal.detail} {refusal.what_next}")
         return redirect("trying")
@@ -86,11 +86,11 @@ def _enter(request: HttpRequest) -> None:
     rules.require(request.actor, "runs.start")
 
 
-def _begun(ticket: str, wrong: str) -> tuple[Run, str]:
+def _begun(by: rules.Actor, ticket: str, wrong: str) -> tuple[Run, str]:
     if wrong in NAMES:
-        return misbehave(NAMES[wrong]), f"Now {NAMES[wrong].what}. {NAMES[wrong].watch}"
+        return misbehave(NAMES[wrong], by), f"Now {NAMES[wrong].what}. {NAMES[wrong].watch}"
     if ticket not in TICKETS:
         raise UnknownTrial
     agent = Agent.objects.select_related("owner").get(name=WORKFLOW)
-    run = start(agent, WORKFLOW, Path(DIRECTORY / f"{ticket}.eml").read_bytes(), again=True)
+    run = start(agent, WORKFLOW, Path(DIRECTORY / f"{ticket}.eml").read_bytes(), again=True, by=by)
     return run, f"{TICKETS[ticket][0]}. {TICKETS[ticket][1]}"

@@ -1,5 +1,6 @@
 """Each misbehaviour of the demo, with real processes: the run comes to where the command says, and the outside has everything once."""
 
+import json
 import re
 from collections.abc import Iterator
 from uuid import UUID
@@ -39,7 +40,11 @@ def begun(stack: Stack, otto: Person, **what: str) -> Triage:
     page = otto.post("/demo/runs", what)
     assert page.url.path.startswith("/runs/"), page.text
     run = UUID(page.url.path.rpartition("/")[2])
-    return Triage(stack, stack.query("SELECT ref FROM runs_run WHERE id = %s", run)[0]["ref"])
+    told = stack.query(
+        "SELECT r.ref, r.owner_id, e.body FROM runs_run r JOIN runs_event e ON e.run_id = r.id AND e.seq = 1 WHERE r.id = %s", run
+    )
+    assert json.loads(told[0]["body"])["actor"]["id"] != str(told[0]["owner_id"])  # whoever pressed it
+    return Triage(stack, told[0]["ref"])
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{run.ref}  {settings.HANDRAIL_URL}{reverse('runs:run', args=[run.pk])}")
 
 
-def start(agent: Agent, workflow: str, message: bytes, again: bool) -> Run:
-    """A run for the message that belongs to the agent's owner, as if they had brought it."""
-    by = Actor("human", str(agent.owner_id), agent.owner.name)
+def start(agent: Agent, workflow: str, message: bytes, again: bool, by: Actor | None = None) -> Run:
+    """A run for the message that belongs to the agent's owner; as if they had brought it, if nobody is named who did."""
+    by = by or Actor("human", str(agent.owner_id), agent.owner.name)
     return starting.start_from_message(agent=agent, owner=agent.owner, by=by, workflow=workflow, message=message, again=again)
