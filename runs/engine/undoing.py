@@ -63,7 +63,7 @@ class Undoing:
 
 
 @workflow(UNDO, version=1, title="Undo one effect")
-def undo_effect(run: Channel, seq: int) -> None:
+def undo_effect(run: Channel, seq: int, why: str) -> None:
     """Started by `undo` alone. What it looks up stands in its parent's log, which is closed, so a replay finds the same."""
     did = Run.objects.select_related("parent").get(pk=run.id).parent
     if did is None or did.ended_at is None:
@@ -71,7 +71,7 @@ def undo_effect(run: Channel, seq: int) -> None:
     effect = _effect(did, seq)
     tool, arguments = compensation.how(did, effect)
     run.plan(APPROVAL, tool.title)
-    answer = run.propose(tool, reason=f"Undoes what {did.ref} did at #{seq}.", **arguments)
+    answer = run.propose(tool, reason=f"Undoes what {did.ref} did at #{seq}: {why}", **arguments)
     if not answer.approved:
         why = getattr(answer, "reason", "")
         run.report("Not undone", body=f"{type(answer).__name__}{f': {why}' if why else '.'}", cites=[answer])
@@ -101,7 +101,7 @@ def undo(run: Run, seq: int, *, by: Actor, reason: str) -> Run:
             step=f"{_step(seq)}#{number}",
             title=f"{TOOLS[TOOLS[effect.tool].compensate or ''].title}: undoes {held.row.ref} #{seq}",
             workflow=UNDO,
-            arguments={"seq": seq},
+            arguments={"seq": seq, "why": reason.strip()},
             scope=held.row.scope,
             budgets=starting.DEFAULT_BUDGETS,
             by=by,

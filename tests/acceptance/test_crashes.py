@@ -28,6 +28,7 @@ from tests.waiting import until
 
 RUNS = int(os.environ.get("HANDRAIL_CRASHES", "10"))
 SECONDS = 120.0 if RUNS >= 200 else 8.0
+ENDING = 900.0 if RUNS >= 200 else 240.0  # a bound for a machine that does much else
 AWAY = 3.0  # seconds without PostgreSQL
 FOLLOWED = 3  # runs
 START = """
@@ -76,12 +77,12 @@ def stack(tmp_path, cluster) -> Iterator[Stack]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_workers_killed_at_random_lose_nothing_and_do_nothing_twice(stack, cluster, capsys):
     runs = stack.manage("shell", "-v0", "-c", START.format(runs=RUNS, account=ACCOUNT, address=ADDRESS)).split()
     followers = [Follower(stack, run) for run in runs[-FOLLOWED:]]
     told = killing(stack, cluster, cancelled=runs[::4])
-    until(lambda: not open_runs(stack), within=240, what=lambda: f"all runs to end, not {states(stack)}\n{stack.output()[-3000:]}")
+    until(lambda: not open_runs(stack), within=ENDING, what=lambda: f"all runs to end, not {states(stack)}\n{stack.output()[-3000:]}")
     notes = httpx.get(f"{stack.desk_url}/accounts/{ACCOUNT}/notes", trust_env=False).json()["notes"]
     with capsys.disabled():
         back = sum(1 for note in notes if note["removed_at"])

@@ -6,6 +6,7 @@ from django.test import Client
 from access.rules import person
 from approvals import decisions, policy
 from approvals.models import ProposedAction
+from artifacts import vault
 from runs.engine import executor, ledger, sweep, undoing
 from runs.engine.undoing import AlreadyUndone, CannotBeUndone, GoesOn, PeopleUndo, ReasonWanted
 from runs.models import Run
@@ -73,6 +74,7 @@ def test_asked_for_twice_it_is_one_and_after_a_rejection_it_can_be_asked_for_aga
     first.refresh_from_db()
     assert first.state == "waiting", "its parent has ended, and it is no orphan"
     action = ProposedAction.objects.get(run=first)
+    assert vault.opened(action.reason).decode() == f"Undoes what {run.ref} did at #{second(run)}: It was the wrong shelf."
 
     decisions.decide(action, reviewer=person(cast.riley.pk), verdict="rejected", digest=action.digest, reason="Leave it.")
     assert walk(first) == "succeeded" and states(run)[2] == "done"
@@ -130,7 +132,7 @@ def test_a_worker_that_is_lost_in_the_middle_undoes_it_once(cast, run, outside, 
 
 
 def test_a_run_that_belongs_to_none_undoes_nothing(cast, outside):
-    alone = start(cast, undoing.UNDO, {"seq": 7}, scope={})
+    alone = start(cast, undoing.UNDO, {"seq": 7, "why": "x"}, scope={})
     assert walk(alone) == "parked" and outside.done == []
 
 
