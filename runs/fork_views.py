@@ -86,5 +86,6 @@ def _page(
         "room": "runs",
         "page_title": plain(presenting.title_of(run)),
     }
-    template = "runs/_fork_form.html" if request.headers.get("HX-Target") == "fork-f" else "runs/forks.html"
-    return render(request, template, context, status=refusal.status if refusal else 200)
+    dialog = request.headers.get("HX-Target") == "fork-f"
+    template = "runs/_fork_form.html" if dialog else "runs/forks.html"
+    return render(request, template, context | {"dialog": dialog}, status=refusal.status if refusal else 200)

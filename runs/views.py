@@ -142,7 +142,9 @@ def event(request: HttpRequest, run_id: UUID, seq: int) -> HttpResponse:
     found = _run(request, run_id, "runs.events")
     shown = rawlog.detail(found, seq)
     if request.headers.get("HX-Target") == "event-detail":
-        return render(request, "runs/_event_detail.html", {"run": found, "detail": shown, "names": shown.names})
+        return render(
+            request, "runs/_event_detail.html", {"run": found, "detail": shown, "names": shown.names, "may_fork": _may_fork(request, found)}
+        )
     return _log(request, found, forms.asked(request.GET), shown)
 
 
@@ -162,8 +164,13 @@ def _log(request: HttpRequest, found: Run, asked: rawlog.Asked, shown: rawlog.De
         "page_title": _title(found),
         "room": "runs",
         "live": found.ended_at is None,
+        "may_fork": _may_fork(request, found),
     }
     return render(request, "runs/events.html", context | _addresses(request))
+
+
+def _may_fork(request: HttpRequest, found: Run) -> bool:
+    return bool(found.workflow) and rules.can(request.actor, "runs.start", found.workspace_id)
 
 
 def _addresses(request: HttpRequest) -> dict[str, str]:

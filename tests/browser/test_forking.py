@@ -1,15 +1,13 @@
 """Otto forks a run that is done, with another wish; Riley decides on what it proposes; both stand beside each other afterwards."""
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.triage import Person, Triage
 from tests.browser.test_deciding import patient, sign_in
-from tests.browser.test_every_page import LOOKS, browsing, shown
+from tests.browser.test_every_page import browsing, look_at
 from tests.stack import Stack
 
 __all__ = ["patient"]
@@ -37,17 +35,15 @@ def test_a_run_is_forked_with_another_wish_and_both_stand_beside_each_other(page
     expect(note).to_have_count(1)  # the same note, in both; it was written once
     expect(page.locator(".pair__tbl")).to_contain_text("People who decided")
     forks, replay = f"/runs/{run.id}/forks?step=model.draft-reply%231", f"/runs/{fork.id}/replay"
-    for width, theme in LOOKS:
-        with browsing(browser, server, "Otto", width, theme) as (look, complaints):
-            for name, path in {"compare": pair, "forks": forks, "replay": replay, "with": f"/runs/{run.id}/compare"}.items():
-                assert shown(look, complaints, server.base_url, path) == []
-                pictured(look, server, path, f"{name}-{width}-{theme}")
+    for width in (1440, 390):
+        with browsing(browser, server, "Otto", width, "light") as (look, complaints):
+            assert look_at(look, complaints, server.base_url, [pair, forks, replay]) == {}
 
 
 def forked_by_otto(page: Page, server: Stack, run: Triage) -> Triage:
     sign_in(page, server, "Otto")
     page.goto(f"{server.base_url}/runs/{run.id}")
-    page.get_by_role("link", name="Fork…").click()
+    page.get_by_role("button", name="Fork…").click()
     place = page.locator(".place").filter(has=page.locator('[value="model.draft-reply#1"]'))
     expect(place.get_by_text("Change its input")).to_be_hidden()
     place.get_by_role("radio").check()
@@ -58,10 +54,3 @@ def forked_by_otto(page: Page, server: Stack, run: Triage) -> Triage:
     expect(page.get_by_text(f"This is the fork. {run.ref} stays as it ended.")).to_be_visible()
     expect(page.locator(".run__head").get_by_role("link", name=re.compile(run.ref))).to_be_visible()
     return Triage(server, server.query("SELECT ref FROM runs_run WHERE forked_from_id = %s", run.id)[0]["ref"])
-
-
-def pictured(page: Page, server: Stack, path: str, name: str) -> None:
-    """Whole pages, for who wants to look at them: HANDRAIL_LOOK names the directory."""
-    if where := os.environ.get("HANDRAIL_LOOK"):
-        page.goto(server.base_url + path)
-        page.screenshot(path=Path(where) / f"{name}.png", full_page=True)
