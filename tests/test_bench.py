@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from bench import append, decision, house, inbox, read, viewers
+from bench import append, decision, house, inbox, read, steps, viewers
 from bench.house import House, Row, Table
 
 pytestmark = pytest.mark.timeout(300)  # the fixture measures all, and its processes share the machine with other tests
-FIGURES = (append, read, viewers, decision, inbox)
+FIGURES = (append, read, viewers, decision, inbox, steps)
 TINY = "--database sqlite --seconds 0.05 --sizes 1 3 --connections 2 --events 20 --viewers 3 --rate 20 --few 5 --waiting 60"
+TINY += " --reads 6 --writes 4 --every 2"
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,13 @@ def test_an_inbox_with_many_in_it_stands_beside_one_with_few_and_asks_as_often(m
     assert rows[0].found["queries"] == rows[2].found["queries"] and int(rows[2].found["queries"]) <= 8
 
 
+def test_a_run_of_many_steps_stands_beside_its_own_beginning(measured):
+    rows = measured["bench.steps"]
+    assert [row.what for row in rows] == ["6 reads in one run", "4 writes of one tool in one run"]
+    assert all("times the time of the first" in row.beside and "MiB since then" in row.beside for row in rows)
+
+
 def test_each_row_says_where_it_was_measured(measured):
     rows = [line for line in measured["printed"].splitlines() if line.startswith("| ") and "---" not in line and "database" not in line]
-    assert len(rows) == 13
-    assert all("SQLite" in row and "Daphne" in row for row in rows)
+    assert len(rows) == 15
+    assert all("SQLite" in row and ("Daphne" in row or "in process" in row) for row in rows)
