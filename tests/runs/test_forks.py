@@ -7,14 +7,17 @@ from access.rules import person
 from approvals import decisions, gate, policy
 from approvals.models import Grant, ProposedAction
 from artifacts.models import Artifact
+from config import clock
 from runs import signals
-from runs.engine import family, forking
+from runs.engine import executor, family, forking, sweep
 from runs.engine.tools import TOOLS
 from runs.models import Event, JournalEntry, Run
 from runs.verification import Whole, verify
 from tests.runs import workflows
 from tests.runs.test_engine import approve, start, types, walk
 from tests.runs.workflows import World
+from tests.together import together
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -224,3 +227,23 @@ def test_a_fork_of_a_fork_knows_what_both_did(cast, run, outside):
     assert again.lineage == run.pk and family.tools_used(again) == {"look", "note_it", "say"}
     done(cast, again)
     assert [text for _, what, text in outside.done if what == "say"] == ["There is tea.", "There is coffee."] and outside.reads == 1
+
+
+def test_both_at_once_do_the_same_once(cast, run, outside):
+    """Whoever takes its grant first gives the key; the other one looks up what became of it."""
+    walk(run)
+    made = fork(cast, run, "model.phrase#1")
+    walk(made)
+    for each in (run, made):
+        approve(cast, each)
+    together([lambda: executor.execute(run.pk), lambda: executor.execute(made.pk)])
+
+    def over() -> bool:
+        for each in (run, made):
+            Run.objects.filter(pk=each.pk, state="waiting").update(wake_at=clock.now())
+            sweep.sweep()
+            walk(each)
+        return {run.state, made.state} == {"succeeded"}
+
+    until(over, within=30, what=lambda: f"both to be done: {run.state} {run.waiting}, {made.state} {made.waiting}")
+    assert sorted(what for _, what, _ in outside.done) == ["note", "say"]
