@@ -97,10 +97,12 @@ def start(
     budgets: Mapping[str, int] | None = None,
     note: str = "",
     key: str | None = None,
+    more: Callable[[Held], None] | None = None,
 ) -> Run:
     """A new run, queued for a worker; or running at once if an agent outside works on it (`workflow` is None).
 
-    The same `key` again gives the run that it started. StartReused if it was started with another input.
+    The same `key` again gives the run that it started. StartReused if it was started with another input. `more` writes what belongs to
+    its beginning, in the same transaction; what it raises leaves nothing begun.
     """
     known = workflows.named(workflow) if workflow else None
     given = orjson.dumps(dict(arguments or {}), option=orjson.OPT_SORT_KEYS)
@@ -122,6 +124,7 @@ def start(
                     budgets=dict(budgets or DEFAULT_BUDGETS),
                     note=note,
                     key=key,
+                    more=more,
                 )
         except IntegrityError as error:
             if key is not None and (earlier := _earlier(agent, key, workflow, given)):

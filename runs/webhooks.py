@@ -44,7 +44,7 @@ OVERLAP = timedelta(hours=24)  # so long the old secret holds beside a new one
 SECOND_PRESS = timedelta(minutes=10)
 LEFT = timedelta(seconds=2)  # stored, and nobody applied it: its process was lost
 UNMATCHED = timedelta(minutes=15)  # so long it is kept for a run that begins to wait, before people are told
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
+NAME = re.compile(r"(?!signal$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}")  # a workflow that waits for "signal" waits for people
 BATCH, MOST_STORED = 100, 1000
 OPEN = ("received", "dead")
 CLOSING = (State.CANCELLING, State.COMPENSATING)
@@ -92,7 +92,7 @@ def make_source(agent: Agent, name: str, *, workflow: str = "", by: Actor) -> tu
     BadInput, UnknownWorkflow or SourceExists.
     """
     if not NAME.fullmatch(name):
-        raise BadInput("A name has up to 60 letters, digits, - and _, and begins with a letter or digit.")
+        raise BadInput("A name has up to 60 letters, digits, - and _, and begins with a letter or digit; “signal” is taken.")
     if workflow and workflows.named(workflow).webhook is None:
         raise BadInput(f"{workflow} is not started by webhooks.")
     with transaction.atomic(durable=True):
@@ -121,10 +121,20 @@ def rotate(source: WebhookSource, *, by: Actor) -> str:
 
 
 def close_source(source: WebhookSource, *, by: Actor) -> None:
-    """Take nothing from it any more."""
+    """Take nothing from it any more. Runs that wait for it are stuck, with that said."""
     with transaction.atomic(durable=True):
         if WebhookSource.objects.filter(pk=source.pk, closed_at=None).update(closed_at=clock.now()):
             audit.record(by, "webhook_source_closed", workspace_id=source.workspace_id, subject=("webhook_source", source.pk))
+    _let_go_closed()
+
+
+def _let_go_closed() -> None:
+    """Have the runs look once more that wait for sources which were closed. They find their wait closed."""
+    waits = WebhookWait.objects.filter(source__closed_at__isnull=False, closed_at=None, run__ended_at=None)
+    for pk, run_id in list(waits.values_list("pk", "run_id")[:BATCH]):
+        with log.holding(run_id) as held:
+            if WebhookWait.objects.filter(pk=pk, closed_at=None).update(closed_at=clock.now()) and held.row.state == State.WAITING:
+                held.move(State.QUEUED, RunQueued(reason="webhook"))
 
 
 def listed(workspace_id: UUID) -> list[WebhookSource]:
@@ -193,8 +203,11 @@ def _store(source: WebhookSource, delivery: str, digest: str, body: Payload) -> 
 # applying ---------------------------------------------------------------------------------------------------------------------------
 
 
-def apply(webhook_id: UUID) -> str:
-    """Give it to whom it is for; gives its state then. Twice at once does no harm. What fails for good is a dead letter."""
+def apply(webhook_id: UUID, *, late: bool = False) -> str:
+    """Give it to whom it is for; gives its state then. Twice at once does no harm. What fails for good is a dead letter.
+
+    `late`: a person wants it applied, to a run too that began after it came.
+    """
     webhook = ReceivedWebhook.objects.select_related("source__agent__owner", "body__key").get(pk=webhook_id)
     if webhook.state not in OPEN:
         return webhook.state
@@ -202,8 +215,10 @@ def apply(webhook_id: UUID) -> str:
         body = _read(webhook)
         if body is None:
             return _dead(webhook, "invalid")
-        if _feed(webhook, body) or _start(webhook, body):
+        if _feed(webhook, body, late) or _start(webhook, body):
             return "applied"
+    except _Missed:  # somebody else has given it to a run meanwhile
+        return ReceivedWebhook.objects.values_list("state", flat=True).get(pk=webhook.pk)
     except DatabaseError:  # the sweep comes again
         raise
     except Exception as error:  # the source's own workflow may do anything
@@ -213,12 +228,14 @@ def apply(webhook_id: UUID) -> str:
     return ReceivedWebhook.objects.values_list("state", flat=True).get(pk=webhook.pk)
 
 
-def apply_soon(webhook_id: UUID) -> None:
-    """The same at once, by who has just stored it. If that fails the sweep does it."""
+def apply_soon(webhook_id: UUID) -> bool:
+    """The same at once, by who has just stored it. False if it could not be tried: the sweep does it."""
     try:
         apply(webhook_id)
-    except DatabaseError as error:
+    except (DatabaseError, Refusal) as error:
         logger.warning("webhook not applied yet", extra={"webhook": str(webhook_id), "error": type(error).__name__})
+        return False
+    return True
 
 
 def apply_due() -> int:
@@ -229,9 +246,9 @@ def apply_due() -> int:
     )
     due = list(left.order_by("received_at").values_list("pk", "received_at")[:BATCH])
     for pk, at in due:
-        apply_soon(pk)
-        if at <= now - UNMATCHED:
+        if apply_soon(pk) and at <= now - UNMATCHED:
             ReceivedWebhook.objects.filter(pk=pk, state="received").update(state="dead", why="unmatched")
+    _let_go_closed()
     return len(due)
 
 
@@ -249,10 +266,11 @@ def _dead(webhook: ReceivedWebhook, why: str) -> str:
     return ReceivedWebhook.objects.values_list("state", flat=True).get(pk=webhook.pk)
 
 
-def _feed(webhook: ReceivedWebhook, body: Mapping[str, Any]) -> bool:
+def _feed(webhook: ReceivedWebhook, body: Mapping[str, Any], late: bool) -> bool:
     """Give it to the run that has waited longest for one like it."""
     waits = WebhookWait.objects.filter(source=webhook.source, closed_at=None, run__ended_at=None).exclude(run__state__in=CLOSING)
-    for wait in waits.order_by("opened_at", "pk"):
+    waits = waits if late else waits.filter(since__lte=webhook.received_at)
+    for wait in waits.order_by("opened_at", "pk").iterator():
         if not fits(wait.match, body):
             continue
         with log.holding(wait.run_id) as held:
@@ -270,7 +288,13 @@ def _start(webhook: ReceivedWebhook, body: Mapping[str, Any]) -> bool:
     if wanted is None:
         return False
     agent = webhook.source.agent
-    run = starting.start(
+
+    def begins(held: Held) -> None:
+        if not _applied(webhook, held.row.pk):
+            raise _Missed
+        _tell(held, webhook)
+
+    starting.start(
         agent=agent,
         owner=agent.owner,
         by=log.ENGINE,
@@ -279,10 +303,8 @@ def _start(webhook: ReceivedWebhook, body: Mapping[str, Any]) -> bool:
         arguments=wanted.arguments,
         scope=wanted.scope,
         key=f"webhook:{webhook.pk}",  # whoever applies it as well gets the same run
+        more=begins,
     )
-    with log.holding(run.pk) as held:
-        if _applied(webhook, run.pk) and held.row.ended_at is None:
-            _tell(held, webhook)
     return True
 
 
@@ -348,6 +370,11 @@ def fed(held: Held, step: str) -> bool:
     return wait is not None and (wait.webhook_id is not None or (wait.closed_at is None and take_stored(held, wait)))
 
 
+def never(held: Held, step: str) -> bool:
+    """Whether what a step waits for can't come any more, for its source was closed. In the caller's transaction."""
+    return WebhookWait.objects.filter(run_id=held.row.pk, step=step, webhook=None, source__closed_at__isnull=False).exists()
+
+
 def close(wait: WebhookWait) -> bool:
     """Its time is over. False if a webhook came first. In the caller's transaction, under the run's lock."""
     return WebhookWait.objects.filter(pk=wait.pk, webhook=None, closed_at=None).update(closed_at=clock.now()) == 1
@@ -381,8 +408,9 @@ def resolve(webhook: ReceivedWebhook, choice: Choice, *, by: Actor) -> str:
                 raise LetterSettled
             audit.record(by, "webhook_discarded", workspace_id=workspace_id, subject=("webhook", webhook.pk))
         return "discarded"
-    if not ReceivedWebhook.objects.filter(pk=webhook.pk, state="dead").exists():
-        raise LetterSettled
-    state = apply(webhook.pk)
-    audit.record(by, "webhook_applied_again", workspace_id=workspace_id, subject=("webhook", webhook.pk), state=state)
-    return state
+    with transaction.atomic(durable=True):
+        if ReceivedWebhook.objects.filter(pk=webhook.pk, state="dead").update(state="received", why="", tried_at=None) != 1:
+            raise LetterSettled
+        audit.record(by, "webhook_applied_again", workspace_id=workspace_id, subject=("webhook", webhook.pk))
+    state = apply(webhook.pk, late=True)
+    return _dead(webhook, "unmatched") if state == "received" else state

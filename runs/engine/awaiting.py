@@ -92,6 +92,8 @@ def _fed(walk: Walk, entry: JournalEntry) -> Record | None:
 
     with walk.hold() as run:
         if not webhooks.fed(run, entry.step):
+            if webhooks.never(run, entry.step):
+                raise Parked("error", step=entry.step, detail="It waits for a webhook of a source that was closed.")
             return None
         wait = WebhookWait.objects.get(run_id=walk.id, step=entry.step)
         webhook = ReceivedWebhook.objects.select_related("body__key").get(pk=wait.webhook_id)

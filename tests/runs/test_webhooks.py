@@ -7,8 +7,10 @@ import orjson
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import DatabaseError
 from django.test import Client
 
+from access.errors import BadInput
 from access.rules import SYSTEM
 from artifacts import vault
 from config import clock
@@ -194,7 +196,7 @@ def test_what_was_stored_by_a_process_that_was_lost_is_applied_by_the_sweep(desk
     assert desk.send().status_code == 201
     monkeypatch.undo()
     assert Run.objects.get(pk=waiting.pk).state == "waiting"
-    ReceivedWebhook.objects.update(received_at=clock.now() - webhooks.LEFT)
+    monkeypatch.setattr(webhooks, "LEFT", timedelta(0))
     together([sweep.sweep, sweep.sweep])
     assert Run.objects.get(pk=waiting.pk).state == "queued" and types(waiting).count("webhook.received") == 1
 
@@ -206,6 +208,58 @@ def test_the_wait_ends_when_its_time_is_over_and_a_replay_gets_the_same(desk, wa
     assert walk(waiting) == "succeeded" and report(waiting) == "Nothing came"
     desk.send()
     assert ReceivedWebhook.objects.get().state == "received" and WebhookWait.objects.get().webhook_id is None
+
+
+def test_a_database_that_goes_away_makes_nothing_a_dead_letter(desk, monkeypatch):
+    desk.send()
+    ReceivedWebhook.objects.update(received_at=clock.now() - webhooks.UNMATCHED, tried_at=None)
+
+    def away(*_: Any, **__: Any) -> None:
+        raise DatabaseError("away")
+
+    monkeypatch.setattr(webhooks, "apply", away)
+    sweep.sweep()
+    assert ReceivedWebhook.objects.get().state == "received"
+    monkeypatch.undo()
+    sweep.sweep()
+    assert ReceivedWebhook.objects.get().state == "dead"
+
+
+def test_the_run_that_a_webhook_starts_begins_with_it_or_not_at_all(cast, monkeypatch):
+    workflows.reset()
+    desk = Sender(cast, workflow="test-hooked")
+
+    def away(*_: Any, **__: Any) -> None:
+        raise DatabaseError("away")
+
+    monkeypatch.setattr(webhooks, "_tell", away)
+    assert desk.send({"type": "begin", "thing": "tea"}).status_code == 201
+    assert not Run.objects.exists() and ReceivedWebhook.objects.get().state == "received"
+    monkeypatch.undo()
+    monkeypatch.setattr(webhooks, "LEFT", timedelta(0))
+    sweep.sweep()
+    assert ReceivedWebhook.objects.get().state == "applied" and types(Run.objects.get())[:2] == ["run.created", "webhook.received"]
+
+
+def test_the_sweep_gives_no_run_what_came_before_it_began(desk, cast):
+    desk.send()
+    ReceivedWebhook.objects.update(received_at=clock.now() - webhooks.UNMATCHED, tried_at=None)
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    walk(run)
+    sweep.sweep()
+    assert Run.objects.get(pk=run.pk).state == "waiting" and ReceivedWebhook.objects.get().state == "dead"
+
+
+def test_a_run_whose_source_is_closed_is_stuck_with_that_said(desk, waiting):
+    webhooks.close_source(desk.source, by=SYSTEM)
+    assert walk(waiting) == "parked"
+    detail = Event.objects.filter(run=waiting, type="run.parked").get().payloads["detail"]
+    assert vault.shown([detail]).popitem()[1].text == "It waits for a webhook of a source that was closed."
+
+
+def test_no_source_has_the_name_by_which_a_workflow_waits_for_people(cast):
+    with pytest.raises(BadInput, match="signal"):
+        webhooks.make_source(cast.agent, "signal", by=SYSTEM)
 
 
 def test_a_run_that_is_cancelled_takes_none(desk, waiting, cast):
