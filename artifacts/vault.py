@@ -10,8 +10,8 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import lru_cache
+from datetime import datetime
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -179,22 +179,24 @@ def _open(payload: Payload) -> tuple[bytes, bytes]:
 
 
 def _current_key(workspace_id: UUID) -> WorkspaceKey:
-    """The newest key. It is looked for again after some seconds; one that is so new that it may yet be taken back is not remembered."""
+    """The newest key. It is looked for again after some seconds; one whose transaction may yet be taken back is not remembered."""
     read_at, known = _keys.get(workspace_id, (0.0, None))
     if known is not None and time.monotonic() - read_at < _REMEMBERED:
         return known
     newest = WorkspaceKey.objects.filter(workspace_id=workspace_id).order_by("-version").first()
     if newest is None:
         return _first_key(workspace_id)
-    if clock.now() - newest.created_at > _SETTLED:
-        if len(_keys) > _KEYS_KEPT:
-            _keys.clear()
-        _keys[workspace_id] = time.monotonic(), newest
+    transaction.on_commit(partial(_remember, newest, time.monotonic()))  # at once, if no transaction is open
     return newest
 
 
+def _remember(key: WorkspaceKey, read_at: float) -> None:
+    if len(_keys) > _KEYS_KEPT:
+        _keys.clear()
+    _keys[key.workspace_id] = read_at, key
+
+
 _REMEMBERED = 5.0  # seconds
-_SETTLED = timedelta(seconds=30)  # longer than a transaction lasts
 _KEYS_KEPT = 1000
 _keys: dict[UUID, tuple[float, WorkspaceKey]] = {}
 
