@@ -84,7 +84,9 @@ def stands(other: ProposedAction) -> bool:
     if other.run.state in GOES_BACK and tool is not None and tool.can_undo:
         return False
     key = str(other.grant.key or other.grant.pk)
-    return not any(effect.undone for effect in ledger.effects(other.run) if effect.key == key)
+    if any(effect.undone for effect in ledger.effects(other.run) if effect.key == key):
+        return False
+    return not ledger.undone_by_parents(other.run, key)
 
 
 def is_same(what: CanonicalAction, action: ProposedAction, other: ProposedAction) -> bool:

@@ -30,10 +30,10 @@ def forks(request: HttpRequest, run_id: UUID) -> HttpResponse:
     form = forms.ForkForm(request.POST)
     try:
         if not form.is_valid():
-            raise BadInput("This is not a fork that the page offers.")
+            raise BadInput("Choose where it begins.")
         made = _made(request, run, form.cleaned_data)
     except Refusal as refusal:
-        return _page(request, run, chosen=form.data.get("place", ""), typed=request.POST.dict(), refusal=refusal)
+        return _page(request, run, chosen=form.data.get("place", "").replace(forms.START, ""), typed=request.POST.dict(), refusal=refusal)
     told = f"This is the fork. {run.ref} {'is paused.' if form.cleaned_data['pause'] and _pause(request, run, made) else _goes_on(run)}"
     messages.success(request, told)
     return redirect("runs:run", made.pk)
@@ -43,7 +43,7 @@ def _made(request: HttpRequest, run: Run, asked: dict[str, Any]) -> Run:
     """The fork that a form asks for: the same form sent twice makes one, and with something else in it another."""
     place = asked["place"]
     edits: dict[str, Any] = {}
-    if not place.startswith("@") and (known := next((each for each in places.places(run) if each.step == place), None)):
+    if not place.startswith("@") and (known := next((each for each in places.places(run, also=place) if each.step == place), None)):
         edits = known.with_typed(request.POST.dict()).edits()
     content = sha256(orjson.dumps([place, edits, asked["note"]], option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
     where = {"at": int(place[1:])} if place.startswith("@") else {"step": place} if place or edits else {"at": 1}
@@ -65,17 +65,18 @@ def _page(
     request: HttpRequest, run: Run, *, chosen: str, typed: dict[str, str] | None = None, refusal: Refusal | None = None
 ) -> HttpResponse:
     why = forking.why_not(run)
-    offered = [] if why else places.places(run)
+    asked, nowhere = chosen, ""
     if chosen and not chosen.startswith("@"):
-        entries = forking.entries_of(run)
-        begins = forking.begins_with(entries, chosen)
-        chosen = begins.step if begins else ""
+        begins = forking.begins_with(forking.entries_of(run), chosen)
+        chosen, nowhere = (begins.step, "") if begins else ("-", asked)  # none is chosen, rather than the start
+    offered = [] if why else places.places(run, also=chosen)
     context = {
         "run": run,
         "names": {},
         "places": [place.with_typed(typed or {}) for place in offered],
         "after": int(chosen[1:]) if chosen[1:].isdecimal() and chosen.startswith("@") else 0,
         "chosen": chosen,
+        "nowhere": nowhere,
         "why_not": why,
         "kin": places.kin(run),
         "typed": typed or {},

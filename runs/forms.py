@@ -47,10 +47,13 @@ class UndoForm(forms.Form):
     reason = forms.CharField(max_length=MAX_NOTE, strip=True)
 
 
-class ForkForm(forms.Form):
-    """A fork. `place`: the step with which it begins, empty for the start, or “@17”: after that event."""
+START = "start"
 
-    place = forms.CharField(max_length=200, required=False)
+
+class ForkForm(forms.Form):
+    """A fork. `place`: the step with which it begins, “start”, or “@17”: after that event; the start is cleaned to nothing."""
+
+    place = forms.CharField(max_length=200)
     key = forms.CharField(max_length=64)
     note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
     pause = forms.BooleanField(required=False)
@@ -59,7 +62,7 @@ class ForkForm(forms.Form):
         place: str = self.cleaned_data["place"]
         if place.startswith("@") and not number(place[1:]):
             raise forms.ValidationError("no event")
-        return place
+        return "" if place == START else place
 
 
 class UploadForm(forms.Form):

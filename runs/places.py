@@ -58,13 +58,17 @@ class Place:
         return {field.name: _read(field, field.typed) for field in self.fields if field.typed.strip()}
 
 
-def places(run: Run) -> list[Place]:
-    """The start, and each step with which a fork can begin, in order. A fixed number of queries, but for the forks it stems from."""
+def places(run: Run, also: str = "") -> list[Place]:
+    """The start, and each step with which a fork can begin, in order; of very many the newest, and `also`.
+
+    A fixed number of queries, but for the forks it stems from.
+    """
     known = workflow.loaded(run.workflow, run.workflow_version)
     begin = Place("", ("The start",), "Nothing is taken over. What was done outside keeps its key where it is done the same again.")
     if known is None:
         return []
-    entries = [entry for entry in forking.entries_of(run) if entry.kind in forking.FROM][-SHOWN:]
+    entries = [entry for entry in forking.entries_of(run) if entry.kind in forking.FROM]
+    entries = [entry for number, entry in enumerate(entries, SHOWN - len(entries)) if number >= 0 or entry.step == also]
     inputs = forking.recorded_inputs(run, entries)
     shown = vault.shown([payload.pk for payload in inputs.values()] + ([run.input_id] if run.input_id else []))
     if run.input is not None:

@@ -212,12 +212,12 @@ class Channel:
         return datetime.fromisoformat(self._record("now", None, lambda run, _: (run.row.seq, log.stamp(clock.now()))))
 
     def uuid(self) -> UUID:
-        """A new id that a replay gives again."""
-        return uuid5(self.id, self._walk.journal.next_step("uuid"))
+        """A new id that a replay gives again, and a fork too."""
+        return uuid5(self._walk.row.lineage or self.id, self._walk.journal.next_step("uuid"))
 
     def random(self) -> random.Random:
-        """A source of chance that a replay repeats."""
-        return random.Random(f"{self.id}/{self._walk.journal.next_step('random')}")  # noqa: S311  not for secrets
+        """A source of chance that a replay repeats, and a fork too."""
+        return random.Random(f"{self._walk.row.lineage or self.id}/{self._walk.journal.next_step('random')}")  # noqa: S311  not for secrets
 
     # how ---------------------------------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ FROM = ("step", "model", "propose", "child")  # kinds of steps with which a fork
 GOES_BACK = (State.CANCELLING, State.COMPENSATING)  # what it did is being undone, so that nothing can build on it
 INPUTS = {"step": ("tool.started", "arguments"), "model": ("model.called", "input"), "propose": ("action.proposed", "canonical")}
 CITED = ("propose", "wait")  # what these gave names the event that says so
+READ = (*CITED, "plan", "artifact")  # whose results are looked into
 MAX_NOTE, MAX_EDITS = 2000, 64 * 1024
 
 
@@ -94,9 +95,13 @@ def cut_at(run: Run, step: str) -> Cut:
 
 
 def entries_of(run: Run) -> list[JournalEntry]:
-    """The journal of a run without what was undone, in order."""
-    rows = JournalEntry.objects.filter(run_id=run.pk).select_related("result__key").order_by("position")
-    return [entry for entry in rows if not ledger.is_undo(entry.step)]
+    """The journal of a run without its undoing, in order, with those results that are looked into."""
+    rows = [each for each in JournalEntry.objects.filter(run_id=run.pk).order_by("position") if not ledger.is_undo(each.step)]
+    read = Payload.objects.select_related("key").in_bulk([each.result_id for each in rows if each.kind in READ and each.result_id])
+    for entry in rows:
+        if entry.result_id in read:
+            entry.result = read[entry.result_id]
+    return rows
 
 
 def begins_with(entries: Sequence[JournalEntry], step: str) -> JournalEntry | None:
@@ -124,7 +129,7 @@ def _start_key(parent: Run, key: str, asked: Any) -> str:
 
 def _earlier(parent: Run, start_key: str) -> Run | None:
     """The fork that this key made. Under the parent's lock, so that two at once make one."""
-    made = Run.objects.filter(agent_id=parent.agent_id, start_key__startswith=start_key.rpartition(":")[0] + ":").first()
+    made = Run.objects.filter(forked_from=parent.pk, start_key__startswith=start_key.rpartition(":")[0] + ":").first()
     if made is not None and made.start_key != start_key:
         raise ForkReused(f"It made {made.ref}, from another place or with other input.", run=str(made.pk))
     return made
@@ -171,24 +176,29 @@ def _cut(run: Run, step: str, at: int, *, whole: bool) -> Cut:
 
 def _standing(run: Run, entries: Sequence[JournalEntry]) -> Iterator[JournalEntry]:
     """The completed ones, but for approvals that nobody has used, and for what was done and then undone."""
-    undone = _undone(run)
+    undone, by_parent = _undone(run)
     done = [entry for entry in entries if entry.state == "done"]
     used = {str(entry.action_id) for entry in done if entry.kind == "perform" and entry.action_id not in undone}
     for entry in done:
         if entry.kind == "perform" and entry.action_id in undone:
+            continue
+        if entry.kind == "child" and entry.step in by_parent:
             continue
         if entry.kind == "propose" and (kept := result_of(entry))["word"] == "Approved" and kept["action"] not in used:
             continue
         yield entry
 
 
-def _undone(run: Run) -> set[UUID | None]:
-    """The actions whose effects were undone, in a run and in those that it was forked from."""
-    found: set[UUID | None] = set()
+def _undone(run: Run) -> tuple[set[UUID | None], set[str]]:
+    """What was undone in a run and in those that it was forked from: the actions, and the steps that started runs of which some was."""
+    actions: set[UUID | None] = set()
+    steps: set[str] = set()
     while True:
-        found |= {effect.action for effect in ledger.effects(run) if effect.undone}
+        undone = [effect for effect in ledger.family_effects(run) if effect.undone]
+        actions |= {effect.action for effect in undone}
+        steps |= set(ledger.starts(run, {effect.path[0] for effect in undone if effect.path}))
         if run.forked_from is None:
-            return found
+            return actions, steps
         run = run.forked_from
 
 
@@ -344,6 +354,8 @@ def recorded_inputs(run: Run, entries: Sequence[JournalEntry]) -> dict[str, Payl
     while at is not None and len(found) < len(wanted):
         told = Event.objects.filter(run_month=at.month, run_id=at.pk, type__in={kind for kind, _ in wanted.values()}).order_by("-seq")
         for kind, body, payloads in told.values_list("type", "body", "payloads").iterator():
+            if len(found) == len(wanted):
+                break
             step = orjson.loads(body)["data"].get("step")
             if step in wanted and step not in found and wanted[step][0] == kind and wanted[step][1] in payloads:
                 found[step] = payloads[wanted[step][1]]

@@ -1,7 +1,7 @@
 """What a run did outside, as its log has it, and what of that was undone."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from uuid import UUID
@@ -152,6 +152,23 @@ def _of_child(child: Run, started: int, undone: set[str]) -> Iterator[Effect]:
     for effect in family_effects(child):
         state: Any = "undone" if effect.key in undone else effect.state
         yield replace(effect, run=effect.run or child.pk, path=(started, *effect.path), state=state)
+
+
+def starts(row: Run, seqs: Collection[int]) -> list[str]:
+    """The steps of a run that started the child runs of which these events tell."""
+    told = Event.objects.filter(run_month=row.month, run_id=row.pk, seq__in=seqs, type="child.started").values_list("body", flat=True)
+    made = [orjson.loads(body)["data"]["run"] for body in told]
+    return list(Run.objects.filter(pk__in=made).values_list("parent_step", flat=True))
+
+
+def undone_by_parents(row: Run, key: str) -> bool:
+    """Whether a run whose work this one did a part of has undone the effect of this key."""
+    while (parent := row.parent) is not None:
+        told = Event.objects.filter(run_month=parent.month, run_id=parent.pk, type="effect.undone").values_list("body", flat=True)
+        if any(orjson.loads(body)["data"]["key"] == key for body in told):
+            return True
+        row = parent
+    return False
 
 
 def _undone_by(row: Run, path: tuple[int, ...]) -> str | None:

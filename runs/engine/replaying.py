@@ -100,9 +100,9 @@ def replay(run: Run, *, version: int = 0, most: int = 0) -> Replay:
     known = workflow.loaded(run.workflow, version or run.workflow_version)
     if known is None:
         raise NotReplayable(f"{run.workflow} version {version or run.workflow_version} is not loaded here.")
+    if most and (length := run.journal.count()) > most:
+        raise NotReplayable(f"It has {length} recorded steps; `manage.py replay {run.ref}` replays it.")
     record = Record(run)
-    if most and len(record.entries) > most:
-        raise NotReplayable(f"It has {len(record.entries)} recorded steps; `manage.py replay {run.ref}` replays it.")
     end = _walked(run, known, record)
     left = [entry for entry in record.entries if entry.step not in record.seen]
     if end != "open":

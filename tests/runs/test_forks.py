@@ -135,6 +135,34 @@ def test_what_was_undone_is_done_anew_under_a_new_key(cast, outside):
     assert [what for _, what, _ in outside.done] == ["put", "note", "put", "took away", "took away", "put", "put"]
 
 
+def test_what_a_child_run_did_and_its_parent_undid_is_done_anew(cast, outside):
+    for tool in ("put", "note_it", "take_away"):
+        policy.set_rule(cast.workspace.pk, tool, name=tool, outcome="automatic", by=None)
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    run = start(cast, "test-parent-puts", {}, {})
+    walk(run)
+    assert walk(Run.objects.get(parent=run)) == "succeeded"
+    sweep.sweep()
+    walk(run)
+    signals.send(run, kind="cancel", key="1", by=person(cast.otto.pk))
+    assert walk(run) == "compensated" and [text for _, what, text in outside.done if what == "put"] == ["before", "of the child", "after"]
+    made = fork(cast, run)
+    assert walk(made) == "waiting" and made.waiting["on"] == "child" and outside.done[-1][2] == "before"
+    assert walk(Run.objects.get(parent=made)) == "succeeded" and outside.done[-1][2] == "of the child"
+
+
+def test_ids_and_chance_are_those_of_the_parent_so_that_the_same_is_done_once(cast, outside):
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    run = start(cast, "test-numbers", {}, {})
+    walk(run)
+    made = fork(cast, run, "propose.say#1")
+    walk(made)
+    for each in (made, run):
+        approve(cast, each)
+        assert walk(each) == "succeeded"
+    assert len({key for key, _, _ in outside.done}) == 1 and len({text for *_, text in outside.done}) == 1
+
+
 def test_an_approval_that_nobody_used_does_not_survive_a_fork(cast, run, outside):
     walk(run)
     approve(cast, run)

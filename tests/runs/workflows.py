@@ -181,6 +181,12 @@ def parent_puts(run: Channel) -> None:
     run.propose(say, to=["a@example.org"], text="All are there.")
 
 
+@workflow("test-numbers", version=1)
+def numbers(run: Channel) -> None:
+    answer = run.propose(say, to=["a@example.org"], text=f"{run.uuid()} {run.random().random()}")
+    run.perform(answer)
+
+
 @workflow("test-steps-say", version=1)
 def steps_say(run: Channel) -> None:
     run.step(say, ["a@example.org"], "Now.")
