@@ -231,6 +231,7 @@ class AgentStep(models.Model):
                 condition=Q(state="started", ended_at=None) | (~Q(state="started") & Q(ended_at__isnull=False)), name="agent_step_ended"
             ),
         ]
+        indexes = [models.Index(fields=["run", "position"], name="agent_steps_in_order")]
 
     def __str__(self) -> str:
         return f"{self.step}, {self.state}"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import ClassVar, Literal
 from uuid import UUID, uuid5
 
@@ -45,6 +46,7 @@ SHORTEST, LONGEST, USUAL = 2, 600, 30  # seconds of a lease
 SILENCE = timedelta(hours=1)  # of a run that nobody has claimed: so long nothing is heard of it before it counts as stalled
 LOOK_AGAIN = timedelta(seconds=60)  # at a run that nobody has claimed
 MOST, MAX_RESULT, PAGE = 10_000, 256 * 1024, 200
+PAGE_BYTES = 2 * 1024 * 1024  # of results in one page of the journal; one step has a page in any case
 KEY = re.compile(r"[A-Za-z0-9_./-]{1,180}(#[0-9]{1,7})?")
 BATCH = 200
 Outcome = Literal["completed", "failed"]
@@ -157,7 +159,7 @@ def _tell_claim(held: Held, lease: Lease, holder: str, token: int) -> None:
 
 
 def renew(run: Run, *, token: int, seconds: int = USUAL) -> datetime:
-    """A heartbeat; gives until when it holds. Never waits for the run's log. Overtaken if somebody else has the run by now."""
+    """A heartbeat; gives until when it holds, and `run` is as it is then. Never waits for its log. Overtaken if somebody else has it."""
     _check_outside(run)
     until = clock.now() + timedelta(seconds=seconds)
     if Lease.objects.filter(run_id=run.pk, token=token, until__isnull=False).update(until=until) != 1:
@@ -165,6 +167,7 @@ def renew(run: Run, *, token: int, seconds: int = USUAL) -> datetime:
     if Run.objects.filter(pk=run.pk, state=State.STALLED).exists():
         with _under(run, token) as held:
             heard(held)
+    run.refresh_from_db(fields=["state"])
     return until
 
 
@@ -289,10 +292,21 @@ def end(
     return _told(row, again=False)
 
 
-def listed(run: Run, *, after: int = 0, limit: int = PAGE) -> list[AgentStep]:
-    """The journal, in the order in which its steps were first begun: those behind the position `after`."""
-    rows = AgentStep.objects.select_related("result__key").filter(run_id=run.pk, position__gt=after)
-    return list(rows.order_by("position")[:limit])
+def listed(run: Run, *, after: int = 0, limit: int = PAGE) -> tuple[list[AgentStep], int | None]:
+    """The journal, in the order in which its steps were first begun: those behind the position `after`, and where the next begin.
+
+    A page ends early once its results come to PAGE_BYTES.
+    """
+    rows = AgentStep.objects.filter(run_id=run.pk, position__gt=after).order_by("position")
+    sizes = list(rows.values_list("position", "result__size")[: limit + 1])
+    fits = 0
+    for total in accumulate(size or 0 for _, size in sizes[:limit]):
+        if fits and total > PAGE_BYTES:
+            break
+        fits += 1
+    last = sizes[fits - 1][0] if fits else after
+    found = rows.select_related("result__key").filter(position__lte=last)
+    return list(found), last if len(sizes) > fits else None
 
 
 def _complete(held: Held, row: AgentStep, by: Actor, result: Text | None) -> None:

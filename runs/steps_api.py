@@ -58,7 +58,7 @@ def claim(request: HttpRequest, run_id: str, body: ClaimIn) -> Status:
 
 @router.put("/runs/{run_id}/lease", response=Any, summary="Renew the lease of a run: a heartbeat")
 def renew(request: HttpRequest, run_id: str, body: RenewIn) -> dict[str, Any]:
-    """Three times as often as it would run out. `state` says when people paused or cancelled the run."""
+    """Three times as often as it would run out. `state` says when people cancelled the run, or that it waits for them."""
     run = rules.get(request.actor, Run, run_id, "runs.write")
     until = steps.renew(run, token=body.token, seconds=body.seconds)
     return {"lease": {"token": body.token, "until": until}, "state": run.state}
@@ -83,8 +83,8 @@ def journal(
 ) -> dict[str, Any]:
     """Its steps in the order in which they were begun, with their results in full: for the agent alone. Go on from `next`."""
     run = rules.get(request.actor, Run, run_id, "runs.write")
-    found = steps.listed(run, after=after, limit=limit + 1)
-    return {"steps": [_as_step(row) for row in found[:limit]], "next": found[limit - 1].position if len(found) > limit else None}
+    found, behind = steps.listed(run, after=after, limit=limit)
+    return {"steps": [_as_step(row) for row in found], "next": behind}
 
 
 @router.post("/runs/{run_id}/steps", response={200: Any, 201: Any}, summary="Begin a step, or get what it gave")

@@ -65,6 +65,7 @@ class ReceivedWebhook(models.Model):
         ]
         indexes = [
             models.Index(fields=["source", "digest"], name="webhook_content"),  # the same content again
+            models.Index(fields=["source", "-received_at"], name="webhook_newest"),  # when a source sent last
             models.Index(fields=["state", "received_at"], name="webhook_open", condition=Q(state__in=["received", "dead"])),  # the sweep
         ]
 

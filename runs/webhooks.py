@@ -19,7 +19,7 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import Max, Q
+from django.db.models import OuterRef, Q, Subquery
 
 from access import audit
 from access.errors import BadInput, Refusal
@@ -139,7 +139,8 @@ def _let_go_closed() -> None:
 
 def listed(workspace_id: UUID) -> list[WebhookSource]:
     """All sources, those that are open first, each with `address` and `last_at`, when it sent last. One query."""
-    rows = WebhookSource.objects.filter(workspace_id=workspace_id).select_related("agent").annotate(last_at=Max("webhooks__received_at"))
+    newest = ReceivedWebhook.objects.filter(source=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]
+    rows = WebhookSource.objects.filter(workspace_id=workspace_id).select_related("agent").annotate(last_at=Subquery(newest))
     found = sorted(rows, key=lambda each: (each.closed_at is not None, each.name))
     for each in found:
         each.address = address(each)

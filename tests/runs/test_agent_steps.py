@@ -184,6 +184,19 @@ def test_another_goes_on_from_the_journal_and_what_is_done_is_not_done_again(run
     assert len(data(run, "step.completed")) == 2 and isinstance(verify(run), Whole)
 
 
+def test_a_page_of_the_journal_ends_early_where_its_results_are_large(run, one, monkeypatch):
+    monkeypatch.setattr(steps, "PAGE_BYTES", 25)
+    one.claim()
+    for name in ("a", "b", "c", "d"):
+        one.begin(name)
+        one.end(name, result={"text": name * (30 if name == "c" else 10)})
+    read, after = [], 0
+    while after is not None:
+        page = one.client.get(f"/api/v1/runs/{run.pk}/steps?after={after}").json()
+        read, after = [*read, [step["key"] for step in page["steps"]]], page["next"]
+    assert read == [["a#1", "b#1"], ["c#1"], ["d#1"]]
+
+
 def test_a_step_that_failed_is_begun_again_and_each_attempt_stands_in_the_log(run, one):
     one.claim()
     one.begin("call")
@@ -265,8 +278,8 @@ def test_a_holder_that_was_only_late_goes_on_if_nobody_has_taken_over(run, one):
     one.claim()
     lapse(run)
     sweep.sweep()
-    assert one.beat().status_code == 200
-    assert Run.objects.get(pk=run.pk).state == "running"
+    beat = one.beat()
+    assert (beat.status_code, beat.json()["state"]) == (200, "running") and Run.objects.get(pk=run.pk).state == "running"
     assert [event["data"]["reason"] for event in data(run, "run.resumed")] == ["claimed", "heard"]
 
 
