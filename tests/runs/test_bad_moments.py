@@ -139,7 +139,7 @@ def test_what_cant_be_looked_up_any_more_is_for_a_person_to_say_and_the_cancel_e
 
 def test_an_undoing_that_raises_is_stuck_as_such_and_tried_again_as_such(cast, done, outside, monkeypatch):
     cancel(cast, done)
-    monkeypatch.setattr(compensation, "_how", lambda *_: 1 / 0)
+    monkeypatch.setattr(compensation, "how", lambda *_: 1 / 0)
     assert walk(done) == "parked" and recovery.parking(done).reason == "undo_failed"
     monkeypatch.undo()
     recover(cast, done, "retry")
