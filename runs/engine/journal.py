@@ -278,6 +278,8 @@ def result_of(entry: JournalEntry) -> Any:
         return None
     page: _Page | None = getattr(entry, "_page", None)
     kept = page.take(entry.result_id) if page else None
+    if kept is None and not JournalEntry._meta.get_field("result").is_cached(entry):
+        kept = Payload.objects.select_related("key").get(pk=entry.result_id)  # a large one, which does not stay with the entry
     return orjson.loads(vault.open_bytes(kept or entry.result))
 
 
