@@ -116,9 +116,7 @@ def recalled_for_ten_minutes(stack: Stack, clock: Path, riley: Person) -> None:
     stack.manage("shell", "-v0", "-c", RECALLED_LATER)
     run = Triage.start(stack, again=True)
     riley.decide(run.waiting_action(), "approved")
-    until(
-        lambda: json.loads(run.row["waiting"] or "{}").get("on") == "timer", within=PATIENCE, what="it to wait until nobody can recall it"
-    )
+    until(lambda: '"on":"timer"' in run.bodies("run.waiting"), within=PATIENCE, what="it to wait until nobody can recall it")
     assert run.messages() == []
     set_clock(clock, hours=26, minutes=11)
     run.wait_for("succeeded")
