@@ -214,8 +214,8 @@ def _facts(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | None,
         return facts
     lines = [f"- {payment.reference}, {_day(payment.date, language)}, {_amount(payment, language)}" for payment in invoice.settled]
     return facts | {
-        "amount": _money(invoice.amount, invoice.currency, language),
-        "surplus": _money(invoice.surplus, invoice.currency, language),
+        "amount": money(invoice.amount, invoice.currency, language),
+        "surplus": money(invoice.surplus, invoice.currency, language),
         "payments": "\n".join(lines) or phrases.NO_PAYMENT[language],
         "references": ", ".join(f"{payment.reference} ({_amount(payment, language)})" for payment in invoice.settled) or "no payment",
         "count": _times(len(invoice.settled), language),
@@ -228,7 +228,7 @@ def _remarks(ticket: Ticket, invoice: _Invoice | None, situation: str, facts: di
     if invoice and ticket.amounts and "{amount}" in "".join(phrases.REPLIES[situation][language][1]):
         other = [amount for amount in ticket.amounts if amount.value not in known]
         if len(other) == len(ticket.amounts):
-            stated = _money(Decimal(other[0].value), other[0].currency, language)
+            stated = money(Decimal(other[0].value), other[0].currency, language)
             remarks.append(phrases.OTHER_AMOUNT[language].format(stated=stated, **facts))
     names = [file.name for file in ticket.attachments if not orders.found(file.name)]  # nothing of an order is said again
     if names:
@@ -302,13 +302,14 @@ def _times(count: int, language: str) -> str:
 
 
 def _amount(payment: _Payment, language: str) -> str:
-    return _money(payment.amount, payment.currency, language)
+    return money(payment.amount, payment.currency, language)
 
 
 _SIGNS = {"EUR": "€", "GBP": "£", "USD": "$", "BRL": "R$"}
 
 
-def _money(amount: Decimal, currency: str, language: str) -> str:
+def money(amount: Decimal, currency: str, language: str) -> str:
+    """€1,284.00, as people write it in that language."""
     figures = f"{amount:,.2f}"
     if language == "en":
         return f"{_SIGNS[currency]}{figures}" if currency in _SIGNS else f"{currency} {figures}"

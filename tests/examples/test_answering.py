@@ -1,6 +1,7 @@
 """What the scripted model answers a reviewer: in whole sentences of what was read, with the events that keep it."""
 
 from examples.support_triage.answering import answer_to_question
+from examples.support_triage.desk.seed import ACCOUNTS
 from examples.support_triage.reading import read
 
 MAIL = (
@@ -15,3 +16,24 @@ def test_an_answer_is_made_of_whole_sentences_and_names_where_they_stand() -> No
     answer, cites = answer_to_question("Why is INV-20877 meant?", ticket, {"name": "Brightwater"}, {"ticket": 9, "account": 15})
     assert (answer, cites) == ("The message says: “You still sent us INV-20877 on 20. November.” (#9).", [9])
     assert answer_to_question("Where is Lisbon?", ticket, {}, {"ticket": 9, "account": 15})[1] == []
+
+
+def test_what_the_account_says_is_told_in_sentences_with_days_and_sums_as_people_write_them() -> None:
+    ticket, sources = read(MAIL.encode()), {"ticket": 9, "account": 15}
+    answer, cites = answer_to_question("Which payments came for INV-20931?", ticket, ACCOUNTS[0], sources)
+    assert answer.startswith(
+        "The account has two payments for INV-20931 (17 Nov 2026, €1,284.00, Business plan, 12 places, November to January):"
+        " PAY-88120 (24 Nov 2026, €1,284.00, settled, card ending 4417, scheduled payment)"
+        " and PAY-88121 (24 Nov 2026, €1,284.00, settled, card ending 4417, retry after timeout) (#15)."
+    )
+    assert cites == [15]
+    answer, _ = answer_to_question("Why is accounts@brightwater.example copied in?", ticket, ACCOUNTS[0], sources)
+    assert answer == "The account names Accounts payable (accounts@brightwater.example) as a contact (#15)."
+    odd = {"invoices": [{"number": "INV-1", "amount": "much", "payments": None}, 3], "seats": 12, "notes": [{"text": "called twice"}]}
+    assert answer_to_question("Does INV-1 stand?", ticket, odd, sources)[0] == "The account has no payments for INV-1 (much) (#15)."
+    assert answer_to_question("How many seats?", ticket, odd, sources)[0] == "Under seats the account says 12 (#15)."
+    assert (
+        answer_to_question("Refunds go where?", ticket, ACCOUNTS[0], sources)[0]
+        == "The account takes refunds to its card ending 4417 (#15)."
+    )
+    assert answer_to_question("Which notes?", ticket, odd, sources)[0] == "Under notes the account lists called twice (#15)."
