@@ -1,6 +1,7 @@
 """What the cards of all kinds share: how one argument becomes a part of a card, and what is signed beside the arguments. Pure."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from email.utils import parseaddr
@@ -10,6 +11,7 @@ from approvals.canonical import ABSENT, Attachment, CanonicalAction, pointer
 from approvals.cards.parts import Address, Attached, Field, Line, Setting, Warn
 
 LONG = 160
+IN_WORDS = re.compile(r"(?!(?:the|this|our|your) )(?:[a-z]+(?: [a-z]+)+|[A-Z]{2,}(?: [a-z]+)*)")
 
 
 def take(setting: Setting, left: dict[str, Any], names: Sequence[str], *, title: str, bold: bool = False) -> Field | None:
@@ -55,7 +57,7 @@ def empty_word(value: Any) -> str:
     """What an empty value is called. Text without a character, no items, no value at all: three different things."""
     if value is None:
         return "No value"
-    return {"": "Empty text"}.get(value, "") if isinstance(value, str) else "Nothing in it"
+    return {"": "Empty"}.get(value, "") if isinstance(value, str) else "Nothing in it"
 
 
 def attachments(action: CanonicalAction, setting: Setting) -> tuple[Attached, ...]:
@@ -120,8 +122,13 @@ def is_inside(domain: str, own: Sequence[str]) -> bool:
     return any(domain == each.lower() or domain.endswith("." + each.lower()) for each in own)
 
 
+def outside(target: str) -> str:
+    """“the help desk”: with an article if it is called in words, and not by a name or an address."""
+    return f"the {target}" if IN_WORDS.fullmatch(target) else target
+
+
 def running(action: CanonicalAction) -> Line:
-    at = f" at {action.target}" if action.target else ""
+    at = f" at {outside(action.target)}" if action.target else ""
     if action.executor == "agent":
         return Line("/executor", "Run", f"By the agent{at}; Handrail cannot see the call.", ("/target",))
     return Line("/executor", "Run", f"On approval, only once, by Handrail{at}.", ("/target",))

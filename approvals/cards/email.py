@@ -5,7 +5,7 @@ from typing import Any
 
 from approvals.both_parts import compare
 from approvals.canonical import CanonicalAction, pointer
-from approvals.cards.drawing import address, address_in, attachments, how, reaching, rest, sum_of, take, warns_at
+from approvals.cards.drawing import address, address_in, attachments, how, outside, reaching, rest, sum_of, take, warns_at
 from approvals.cards.parts import Card, Field, Html, Line, Setting
 from artifacts import markup
 
@@ -105,7 +105,7 @@ def _addressed(action: CanonicalAction, setting: Setting, left: dict[str, Any], 
 
 
 def _sending(action: CanonicalAction) -> Line:
-    via = f" through “{action.target}”" if action.target else ""
+    via = f" through {outside(action.target)}" if action.target else ""
     if action.executor == "agent":
         return Line("/executor", "Send", f"Run by the agent{via}; Handrail cannot see the call.", ("/target",))
     return Line("/executor", "Send", f"On approval, only once, by Handrail{via}.", ("/target",))

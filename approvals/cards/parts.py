@@ -104,7 +104,7 @@ class Preview:
     """The beginning of a file: a table for CSV, else text. `more` says what is not on it; `withheld` says why there is nothing.
 
     `kind` is what the file is by its content, in words, and `sha256` that of its bytes: only for who may see these. `drawn`: it is
-    shown as a picture, which is made when somebody looks.
+    shown as a picture, which is made when somebody looks. `right`: of each column, whether it is one of numbers.
     """
 
     head: tuple[str, ...] = ()
@@ -115,6 +115,12 @@ class Preview:
     kind: str = ""
     sha256: str = ""
     drawn: bool = False
+    right: tuple[bool, ...] = ()
+
+    @property
+    def table(self) -> list[list[tuple[str, bool]]]:
+        """Its head, then its rows: each cell with whether its column is one of numbers, which end at the same edge."""
+        return [[(cell, self.right[at : at + 1] == (True,)) for at, cell in enumerate(row)] for row in (self.head, *self.rows)]
 
 
 @dataclass(frozen=True)
@@ -230,6 +236,7 @@ class Card:
     facts: str  # “2 recipients, 2 attachments”
     warns: tuple[Warn, ...] = ()
     aside: str = ""  # beside the heading: under which condition it runs
+    condition: Field | None = None  # the argument that says so, where no field does
     rows: tuple[Row, ...] = ()
     amount: Amount | None = None
     place: Place | None = None
@@ -245,7 +252,7 @@ class Card:
     @property
     def parts(self) -> "list[Field | Line | Attached | Row | Amount | Code | Place | Html]":
         """All that is signed, as it is drawn."""
-        single = [part for part in (self.amount, self.place, self.letter, self.html, self.code) if part is not None]
+        single = [part for part in (self.condition, self.amount, self.place, self.letter, self.html, self.code) if part is not None]
         return [*self.rows, *self.fields, *single, *self.options, *self.files, *self.lines, *self.folded]
 
     @property

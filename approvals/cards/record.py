@@ -24,14 +24,17 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
     first = [name for known in (RECORD, VERSION) for name in known if name in left]
     fields = [*(field_of(setting, name, left.pop(name)) for name in first), *rest(setting, left)]
     version = next((field.value for field in fields if field.name in VERSION), None)
+    # what the heading says is not said again below, unless there is something to be said about it
+    condition = next((each for each in fields if each.name in VERSION and each.shape == "number" and not each.warns), None)
     return Card(
         kind="record",
         icon="list",
         heading=setting.title,
         tool=action.tool,
         aside="" if version is None else f"Only if still at version {version}",
+        condition=condition,
         rows=rows,
-        fields=tuple(reaching(action, setting, fields)),
+        fields=tuple(reaching(action, setting, [each for each in fields if each is not condition])),
         letter=None,
         files=attachments(action, setting),
         folded=how(action),

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from artifacts.rendition import plain as plain_text
 from artifacts.templatetags import renditions
 
 register = template.Library()
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _EVENT = re.compile(r"(?<![\w&#/])#(\d{1,9})\b")
 
 
@@ -96,6 +98,18 @@ def counted(number: int) -> str:
 def short_path(path: str) -> str:
     """A path into the arguments as people type it."""
     return conditions.short(path)
+
+
+@register.filter
+def as_day(value: Any) -> str:
+    """A day that is written as in ISO 8601, as people write it: “Mon 30 Nov 2026”. Of anything else nothing."""
+    if not isinstance(value, str) or not _DAY.fullmatch(value):
+        return ""
+    try:
+        day = date.fromisoformat(value)
+    except ValueError:
+        return ""
+    return f"{day:%a} {day.day} {day:%b} {day.year}"
 
 
 @register.filter

@@ -109,7 +109,7 @@ def look_at_customer(call: Call, arguments: Arguments) -> Looked:
 )
 def update_customer(
     call: Call,
-    record: Annotated[str, Field(title="Customer")],
+    record: Annotated[str, Field(title="Customer number")],
     version: Annotated[int, Field(title="Only if at version")],
     before: Annotated[dict[str, Any], Field(title="Before")],
     after: Annotated[dict[str, Any], Field(title="After", min_length=1)],

@@ -1,5 +1,6 @@
 """A card shows or folds every part of an action, whatever the action is. Pure."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 
 from approvals import cards, changes
 from approvals.canonical import ABSENT, Attachment, CanonicalAction
-from approvals.cards import Setting, Warn, command, email, http, payment, record, sql
+from approvals.cards import Setting, Warn, command, drawing, email, http, payment, record, sql
 from approvals.cards.parts import Code, Field, Place, Row, Share
+from approvals.templatetags import approving
 from runs.engine.tools import Limit, Looked
 
 NAMES = st.sampled_from(
@@ -105,7 +107,10 @@ def test_a_change_of_a_record_shows_every_field_that_either_side_names(before, a
     old, new = action.arguments["before"], action.arguments["after"]
     assert {row.name: row.value for row in card.rows} == {key: (old.get(key, ABSENT), new.get(key, ABSENT)) for key in {**old, **new}}
     assert set(cards.pointers(action)) <= cards.covered(card)
-    assert card.aside == f"Only if still at version {version}"
+    assert card.aside == f"Only if still at version {version}" and card.condition is None
+    told = drawn(action, "record", properties={"version": {}})
+    assert told.condition.value == version and "version" not in [field.name for field in told.fields]
+    assert set(cards.pointers(action)) <= cards.covered(told)
     for row in card.rows:
         assert row.changed == (row.value[0] is ABSENT or row.value[1] is ABSENT or cards.pretty(row.value[0]) != cards.pretty(row.value[1]))
 
@@ -259,7 +264,7 @@ def test_a_warning_stands_beside_its_value_or_on_top_of_the_card():
 
 def test_who_runs_it_and_with_what_is_part_of_the_card():
     card = drawn(an_action({}, executor="agent"))
-    assert [line.value for line in card.lines] == ["Run by the agent through “mail server”; Handrail cannot see the call."]
+    assert [line.value for line in card.lines] == ["Run by the agent through the mail server; Handrail cannot see the call."]
     assert {part.title: part.value for part in card.folded} == {"Tool": "send, schema 1", "Credential": "smtp", "Nonce": "n-1"}
 
 
@@ -268,3 +273,17 @@ def test_what_an_edit_changed_is_said_in_the_words_of_the_card():
     rows = {row.name: row for row in changes.between(old, new, None).rows}
     said = {name: ["".join(text for _, text in side) for side in (row.before, row.after)] for name, row in rows.items()}
     assert said == {"force": ["No", "Yes"], "tags": ["a, b", cards.empty_word([])]}
+
+
+def test_what_is_called_in_words_has_an_article_and_a_name_or_an_address_has_none():
+    named = ("help desk", "CRM", "office.sqlite3")
+    told = {target: drawn(replace(an_action({}), target=target), "generic").lines[0].value for target in named}
+    assert told["help desk"] == "On approval, only once, by Handrail at the help desk."
+    assert told["CRM"].endswith(" at the CRM.") and told["office.sqlite3"].endswith(" at office.sqlite3.")
+    others = ["this machine", "smtp://a.example:25", "a  b", "localhost"]
+    assert [drawing.outside(target) for target in others] == others
+
+
+@pytest.mark.parametrize(("value", "day"), [("2026-11-30", "Mon 30 Nov 2026"), ("2026-02-30", ""), ("2026-11-30\n", ""), (20261130, "")])
+def test_a_day_is_told_as_people_write_it(value, day):
+    assert approving.as_day(value) == day

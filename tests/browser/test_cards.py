@@ -85,7 +85,7 @@ KINDS = {
         "schedule_removal",
         "9 arguments: 6 shown, 3 folded, none hidden",
         "this one call of “Schedule access removal”",
-        ("Schedule access removal", "Rafael Costa", "Data warehouse", "Billing admin", "Tell the manager", "Yes", "Empty text"),
+        ("Schedule access removal", "Rafael Costa", "Data warehouse", "Billing admin", "Tell the manager", "Yes", "Empty"),
         ((".fields .tag", 2),),
     ),
 }
