@@ -80,13 +80,12 @@ def earlier(action: ProposedAction) -> tuple[Earlier, ...]:
 
 def stands(other: ProposedAction) -> bool:
     """Whether what it did was not undone, and is not about to be."""
-    tool = TOOLS.get(other.tool)
-    if other.run.state in GOES_BACK and tool is not None and tool.can_undo:
+    tool, key = TOOLS.get(other.tool), other.grant.key
+    # whose key it is can undo it, and says so in its log
+    run = Grant.objects.select_related("action__run").get(pk=key).action.run if key else other.run
+    if run.state in GOES_BACK and tool is not None and tool.can_undo:
         return False
-    key = str(other.grant.key or other.grant.pk)
-    if any(effect.undone for effect in ledger.effects(other.run) if effect.key == key):
-        return False
-    return not ledger.undone_by_parents(other.run, key)
+    return not any(effect.undone for effect in ledger.effects(run) if effect.key == str(key or other.grant.pk))
 
 
 def is_same(what: CanonicalAction, action: ProposedAction, other: ProposedAction) -> bool:

@@ -257,7 +257,8 @@ def _read(webhook: ReceivedWebhook) -> dict[str, Any] | None:
     content = vault.opened(webhook.body)
     try:
         value = orjson.loads(content) if content is not None else None
-    except orjson.JSONDecodeError:
+        orjson.dumps(value)  # what is nested deeper than can be written down again is none
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -310,13 +311,18 @@ def _start(webhook: ReceivedWebhook, body: Mapping[str, Any]) -> bool:
 
 
 def _intake(source: WebhookSource, body: Mapping[str, Any]) -> Intake | None:
-    known = workflows.named(source.workflow) if source.workflow else None
+    known = workflows.named(source.workflow) if source.workflow and source.agent.owner.is_active else None
     return known.webhook(body) if known is not None and known.webhook is not None else None
 
 
 def fits(match: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
     """Whether each place of the body, as `data.ticket`, has the value that is wanted there."""
-    return all(_at(body, place) == wanted for place, wanted in match.items())
+    return all(_is(_at(body, place), wanted) for place, wanted in match.items())
+
+
+def _is(came: Any, wanted: Any) -> bool:
+    """In JSON true is not 1."""
+    return bool(came == wanted) and isinstance(came, bool) == isinstance(wanted, bool)
 
 
 def _at(body: Any, place: str) -> Any:

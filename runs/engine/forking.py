@@ -73,6 +73,8 @@ def fork(parent: Run, *, by: Actor, key: str, step: str = "", at: int = 0, edits
         known = _forkable(row)
         cut = _cut(row, step, at, whole=not changed)
         _check_edits(row, known, cut.first, changed)
+        if cut.first and cut.first.edits:  # what an earlier fork changed of this step, and this one does not, stays changed
+            changed = orjson.loads(vault.open_bytes(cut.first.edits)) | changed
         kept = _payload(row, orjson.dumps(changed)) if changed else None
         made = starting.start_fork(
             row,
@@ -190,16 +192,16 @@ def _standing(run: Run, entries: Sequence[JournalEntry]) -> Iterator[JournalEntr
 
 
 def _undone(run: Run) -> tuple[set[UUID | None], set[str]]:
-    """What was undone in a run and in those that it was forked from: the actions, and the steps that started runs of which some was."""
-    actions: set[UUID | None] = set()
-    steps: set[str] = set()
-    while True:
-        undone = [effect for effect in ledger.family_effects(run) if effect.undone]
-        actions |= {effect.action for effect in undone}
-        steps |= set(ledger.starts(run, {effect.path[0] for effect in undone if effect.path}))
-        if run.forked_from is None:
-            return actions, steps
-        run = run.forked_from
+    """What was undone in any run of the lineage: the actions, and the steps that started runs of which some was.
+
+    What several did under one key, any of them may have undone.
+    """
+    kin = list(Run.objects.filter(lineage=run.lineage)) if run.lineage else [run]
+    done = [(each, effect) for each in kin for effect in ledger.family_effects(each)]
+    keys = {effect.key for _, effect in done if effect.undone}
+    gone = [(each, effect) for each, effect in done if effect.key in keys]
+    steps = {step for each in kin for step in ledger.starts(each, {effect.path[0] for by, effect in gone if by is each and effect.path})}
+    return {effect.action for _, effect in gone}, steps
 
 
 def _before(run: Run, first: JournalEntry, taken: Sequence[JournalEntry]) -> int:
@@ -212,6 +214,7 @@ def _before(run: Run, first: JournalEntry, taken: Sequence[JournalEntry]) -> int
 def _take_over(held: Held, *, parent: Run, cut: Cut, edits: Payload | None, by: Actor, note: str) -> None:
     """Write into the fork's log and journal what it has of its parent, in the transaction that makes it."""
     steps = sum(entry.kind in journal.STEPS for entry in cut.taken)
+    later = _changed_before(parent, cut) if cut.first or not edits else []
     data = RunForked(
         parent=parent.pk,
         ref=parent.ref,
@@ -223,7 +226,7 @@ def _take_over(held: Held, *, parent: Run, cut: Cut, edits: Payload | None, by: 
     texts: dict[str, Text | Payload] = ({"input": edits} if edits else {}) | ({"note": Text(note)} if note else {})
     seq = held.append(data, actor=by, texts=texts)
     held.change(forked_from=parent, forked_seq=cut.seq, lineage=parent.lineage or parent.pk)
-    held.change(steps=steps + (1 if edits and cut.first else 0), tools=sorted(family.tools_used(parent)))
+    held.change(steps=steps + (1 if edits and cut.first else 0) + len(later), tools=sorted(family.tools_used(parent)))
     seqs, results = dict.fromkeys((entry.step for entry in cut.taken), seq), {}
     plan = next((entry for entry in reversed(cut.taken) if entry.kind == "plan"), None)
     retold = _events(parent, [entry for entry in cut.taken if entry.kind == "artifact" or entry is plan])
@@ -236,6 +239,14 @@ def _take_over(held: Held, *, parent: Run, cut: Cut, edits: Payload | None, by: 
     journal.take_over(held.row.pk, cut.taken, seqs, results)
     if edits and cut.first:
         journal.ask_otherwise(held.row.pk, cut.first, edits)
+    for entry in later:
+        journal.ask_otherwise(held.row.pk, entry, entry.edits)
+
+
+def _changed_before(parent: Run, cut: Cut) -> list[JournalEntry]:
+    """The steps that an earlier fork changed and that are not taken over: they are asked as it said."""
+    here = {entry.step for entry in cut.taken} | ({cut.first.step} if cut.first else set())
+    return [entry for entry in entries_of(parent) if entry.edits_id and entry.step not in here]
 
 
 def _plan_steps(parent: Run, cut: Cut) -> tuple[int, ...]:

@@ -248,6 +248,7 @@ def take_over(run_id: UUID, entries: Sequence[JournalEntry], seqs: Mapping[str, 
             started_at=entry.started_at,
             ended_at=entry.ended_at,
             seq=seqs[entry.step],
+            edits_id=entry.edits_id,
         )
         for entry in entries
     )

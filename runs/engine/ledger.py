@@ -73,8 +73,20 @@ def undoes(parent_step: str) -> int:
 
 
 def _later(row: Run, found: list[Effect]) -> list[Effect]:
-    undone = undone_after(row) if any(effect.can_undo for effect in found) else frozenset()
-    return [replace(effect, state="undone") if effect.seq in undone else effect for effect in found]
+    if not any(effect.can_undo for effect in found):
+        return found
+    after, above = undone_after(row), _undone_above(row)
+    return [replace(effect, state="undone") if effect.seq in after or effect.key in above else effect for effect in found]
+
+
+def _undone_above(row: Run) -> frozenset[str]:
+    """The keys of what the runs that this one is a part of have undone: their logs say so, not this one's. A query for each."""
+    found: set[str] = set()
+    while row.parent_id is not None:
+        row = Run.objects.get(pk=row.parent_id)
+        told = Event.objects.filter(run_month=row.month, run_id=row.pk, type="effect.undone").values_list("body", flat=True)
+        found.update(orjson.loads(body)["data"]["key"] for body in told)
+    return frozenset(found)
 
 
 def family_effects(run: Run | Held) -> list[Effect]:
@@ -159,16 +171,6 @@ def starts(row: Run, seqs: Collection[int]) -> list[str]:
     told = Event.objects.filter(run_month=row.month, run_id=row.pk, seq__in=seqs, type="child.started").values_list("body", flat=True)
     made = [orjson.loads(body)["data"]["run"] for body in told]
     return list(Run.objects.filter(pk__in=made).values_list("parent_step", flat=True))
-
-
-def undone_by_parents(row: Run, key: str) -> bool:
-    """Whether a run whose work this one did a part of has undone the effect of this key."""
-    while (parent := row.parent) is not None:
-        told = Event.objects.filter(run_month=parent.month, run_id=parent.pk, type="effect.undone").values_list("body", flat=True)
-        if any(orjson.loads(body)["data"]["key"] == key for body in told):
-            return True
-        row = parent
-    return False
 
 
 def _undone_by(row: Run, path: tuple[int, ...]) -> str | None:

@@ -189,7 +189,7 @@ def _called(what: _Asked, candidate: Candidate, got: Got, ms: int, error: Failed
     request, fitted = what.fitted.request, what.fitted
     return ModelCalled(
         model=candidate.model,
-        version=_as_version(got.version),
+        version=_as_version(got.version, candidate.secret),
         prompt=what.name,
         prompt_version=what.prompt.version,
         prompt_digest=what.prompt.digest or None,
@@ -216,9 +216,9 @@ def _switched(was: Candidate, to: Candidate, reason: providers.Trouble, step: st
     return ModelSwitched(was=was.model, to=to.model, reason=reason, endpoint=to.endpoint.name, step=step, **keys)
 
 
-def _as_version(text: str) -> str | None:
-    """What a model calls itself, if the log can hold it."""
-    return text if prompts.VERSION.fullmatch(text) else None
+def _as_version(text: str, secret: str) -> str | None:
+    """What a model calls itself, if the log can hold it, and it is not the key that it was asked with."""
+    return text if prompts.VERSION.fullmatch(text) and not (secret and secret in text) else None
 
 
 def _ms(begun: float) -> int:

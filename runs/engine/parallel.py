@@ -115,13 +115,15 @@ def _raise_first(troubles: Sequence[BaseException]) -> None:
 
 def _all_of(waits: Sequence[Waits]) -> Waits:
     """One wait for several things: whichever comes first wakes the run."""
-    main, others = waits[0], waits[1:]
-    ons = tuple(dict.fromkeys(each.waiting.on for each in others))
+    main = waits[0]
+    named = [*(main.waiting.also or ()), *(on for each in waits[1:] for on in (each.waiting.on, *(each.waiting.also or ())))]
+    ons = tuple(dict.fromkeys(named))
+    also = tuple(waiting for each in waits for waiting in ((each.waiting, *each.others) if each is not main else each.others))
     revisable = any(each.waiting.revisable for each in waits) or None
     waiting = main.waiting.model_copy(update={"also": ons, "revisable": revisable})
     wake_in = min((each.wake_in for each in waits if each.wake_in is not None), default=None)
     tells = {each.waiting.on: each.tell for each in reversed(waits) if each.tell}
-    return Waits(waiting, wake_in=wake_in, tell=partial(_tell_all, list(tells.values())), others=tuple(each.waiting for each in others))
+    return Waits(waiting, wake_in=wake_in, tell=partial(_tell_all, list(tells.values())), others=also)
 
 
 def _tell_all(tells: Sequence[Callable[[log.Held], object]], run: log.Held) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from pydantic_ai import direct, exceptions
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models import ModelRequestParameters
@@ -23,6 +23,7 @@ from runs.engine.conversation import Function, Request
 from runs.engine.providers import Candidate, Failed, Got
 
 logger = logging.getLogger(__name__)
+MOST_TOKENS = 10**9  # of one call: whoever says more is not believed
 LONGEST_WAIT = 3600.0  # seconds; whoever asks for more is asked again after it
 ANSWER = "Give your answer by this tool, once, and by nothing else."
 
@@ -45,7 +46,13 @@ async def _asked(candidate: Candidate, request: Request, output: int, seconds: f
     """One call over HTTP: never repeated here, for each is written down."""
     async with (
         asyncio.timeout(seconds),
-        AsyncOpenAI(base_url=candidate.endpoint.url, api_key=candidate.secret or "none", max_retries=0, timeout=seconds) as client,
+        AsyncOpenAI(
+            base_url=candidate.endpoint.url,
+            api_key=candidate.secret or "none",
+            max_retries=0,
+            timeout=seconds,
+            http_client=DefaultAsyncHttpxClient(follow_redirects=False),  # a prompt goes where the setting says, and nowhere else
+        ) as client,
     ):
         provider = OpenAICompatibleProvider(candidate.endpoint.name, openai_client=client)
         return await direct.model_request(
@@ -93,7 +100,7 @@ def _as_name(name: Any) -> str:
 
 def _read(request: Request, response: ModelResponse) -> Got:
     """What was answered, if it is an answer."""
-    tokens_in, tokens_out = response.usage.input_tokens, response.usage.output_tokens
+    tokens_in, tokens_out = (min(max(n, 0), MOST_TOKENS) for n in (response.usage.input_tokens, response.usage.output_tokens))
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     estimated = not (tokens_in or tokens_out)

@@ -1,7 +1,9 @@
 """Workflows that ask models, and a provider of them over HTTP, for tests."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,40 @@ from tests.runs.workflows import look, note_it, say
 PROMPTS = Path(__file__).parent / "prompts"
 WORDS = "the-words-of-the-prompt"
 KEYS = ("sk-test-first-0123456789", "sk-test-second-0123456789")
+
+
+class Odd:
+    """An endpoint that answers whatever it is told to: status, headers, body. `asked` counts."""
+
+    def __init__(self) -> None:
+        self.answers: tuple[int, Mapping[str, str], bytes] = (200, {}, b"{}")
+        self.asked = 0
+
+    def __enter__(self) -> "Odd":
+        odd = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                odd.asked += 1
+                status, named, body = odd.answers
+                self.send_response(status)
+                for name, value in {**named, "Content-Length": str(len(body)), "Content-Type": "application/json"}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                """Nothing on the screen of the tests."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
 
 class Phrase(BaseModel):

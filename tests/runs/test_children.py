@@ -149,6 +149,22 @@ def test_what_one_of_a_family_has_read_each_of_them_has(cast, run, outside, monk
     assert not gate.taint_of(start(cast, "test-parent", {"thing": "tea"}), TOOLS["say"]).lethal
 
 
+def undone_with_its_parent(cast) -> Run:
+    """A child run whose parent was cancelled afterwards, and took back what both had done."""
+    for tool in ("put", "note_it", "take_away"):
+        policy.set_rule(cast.workspace.pk, tool, name="Notes", outcome="automatic", by=None)
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    run = start(cast, "test-parent-puts", {}, scope={})
+    walk(run)
+    child = of(run)
+    walk(child)
+    sweep.sweep()
+    walk(run)
+    signals.send(run, kind="cancel", key="1", by=person(cast.otto.pk))
+    assert walk(run) == "compensated"
+    return child
+
+
 def test_what_a_child_did_is_undone_with_its_parent_after_what_the_parent_did_later(cast, outside):
     for tool in ("put", "note_it", "take_away"):
         policy.set_rule(cast.workspace.pk, tool, name="Notes", outcome="automatic", by=None)

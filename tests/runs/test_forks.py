@@ -9,11 +9,12 @@ from approvals.models import Grant, ProposedAction
 from artifacts.models import Artifact
 from config import clock
 from runs import signals
-from runs.engine import executor, family, forking, sweep
+from runs.engine import executor, family, forking, ledger, sweep, undoing
 from runs.engine.tools import TOOLS
 from runs.models import Event, JournalEntry, Run
 from runs.verification import Whole, verify
 from tests.runs import workflows
+from tests.runs.test_children import undone_with_its_parent
 from tests.runs.test_engine import approve, start, types, walk
 from tests.runs.workflows import World
 from tests.together import together
@@ -161,6 +162,45 @@ def test_ids_and_chance_are_those_of_the_parent_so_that_the_same_is_done_once(ca
         approve(cast, each)
         assert walk(each) == "succeeded"
     assert len({key for key, _, _ in outside.done}) == 1 and len({text for *_, text in outside.done}) == 1
+
+
+def test_a_fork_of_a_child_does_anew_what_its_parent_undid(cast, outside):
+    made = fork(cast, undone_with_its_parent(cast))
+    assert not JournalEntry.objects.filter(run=made, kind="perform").exists()
+    walk(made)
+    assert [text for _, what, text in outside.done if what == "put"][-1] == "of the child"
+
+
+@pytest.mark.parametrize("of", ["the parent", "the fork"])
+def test_what_both_did_under_one_key_and_one_undid_is_done_anew_by_the_next(cast, outside, of):
+    for tool in ("put", "note_it", "take_away"):
+        policy.set_rule(cast.workspace.pk, tool, name=tool, outcome="automatic", by=None)
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    run = done(cast, start(cast, "test-undone", {}, {}))
+    made = done(cast, fork(cast, run, at=1))
+    first = next(effect.seq for effect in ledger.effects(run) if effect.can_undo)
+    assert walk(undoing.undo(run, first, by=person(cast.otto.pk), reason="No.")) == "succeeded"
+    again = fork(cast, run, key="2", at=1) if of == "the parent" else fork(cast, made, key="2")
+    walk(again)
+    assert outside.done[-1][1:] == ("put", "first")
+
+
+@pytest.mark.parametrize("then", [{}, {"step": "model.phrase#1"}, {"step": "propose.say#1"}])
+def test_what_an_earlier_fork_changed_stays_changed(cast, run, outside, then):
+    walk(run)
+    one = fork(cast, run, "model.phrase#1", edits={"thing": "coffee"})
+    if then:
+        walk(one)
+    two = done(cast, fork(cast, one, key="2", **then))
+    assert [text for _, what, text in outside.done if what == "say"] == ["There is coffee."] and "note.posted" not in types(two)
+
+
+def test_another_name_of_the_same_step_keeps_what_was_changed_of_it_before(cast, run, outside):
+    walk(run)
+    one = fork(cast, run, "propose.say#1", edits={"text": "Hello."})
+    walk(one)
+    done(cast, fork(cast, one, "propose.say#1", key="2", edits={"to": ["b@example.org"]}))
+    assert [text for _, what, text in outside.done if what == "say"] == ["Hello."]
 
 
 def test_an_approval_that_nobody_used_does_not_survive_a_fork(cast, run, outside):

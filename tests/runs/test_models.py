@@ -1,5 +1,6 @@
 """A model is asked over HTTP: each call is told, whatever fails falls back or waits, and no prompt and no key ever shows."""
 
+import json
 import logging
 import time
 from collections.abc import Iterator
@@ -16,15 +17,16 @@ from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
+from examples.provider.playing import completion
 from examples.provider.server import Provider
 from runs import reading, recovery, signals, updates
-from runs.engine import lease, models, points, sweep
+from runs.engine import lease, models, points, providers, sweep
 from runs.models import Event, JournalEntry, Lease, Run
 from runs.story import titles
 from runs.verification import Whole, verify
 from tests.approvals.mailing import text
 from tests.runs import asking_models, workflows
-from tests.runs.asking_models import KEYS, WORDS
+from tests.runs.asking_models import KEYS, WORDS, Odd
 from tests.runs.test_engine import start, types, walk
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -332,3 +334,39 @@ def test_what_does_not_fit_is_left_out_the_oldest_first_and_that_is_told(loop, p
     left_out = [each.get("left_out", 0) for each in told(loop, "model.called")]
     assert left_out[0] == 0 and left_out[-1] >= 1
     assert "left out to fit" in orjson.dumps(kept(loop, "sent", 4)).decode() and "earlier result" in story(loop)
+
+
+# providers that mean no good -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def odd(settings) -> Iterator[Odd]:
+    with Odd() as server:
+        settings.HANDRAIL_MODEL_URL, settings.HANDRAIL_MODEL_NAMES, settings.HANDRAIL_MODEL_KEYS = server.url, ("large",), KEYS
+        providers.memory.forget()
+        yield server
+    providers.memory.forget()
+
+
+def test_a_prompt_goes_where_the_setting_says_and_to_nowhere_it_is_sent_on_to(cast, odd):
+    workflows.reset()
+    with Odd() as elsewhere:
+        odd.answers = 307, {"Location": elsewhere.url + "/chat/completions"}, b""
+        walk(start(cast, "test-asking", {"thing": "tea"}))
+        assert odd.asked >= 1 and elsewhere.asked == 0
+
+
+@pytest.mark.parametrize("more", [{"usage": {"prompt_tokens": 10**30, "completion_tokens": 5, "total_tokens": 5}}, {"model": KEYS[0]}])
+def test_figures_that_nobody_has_and_keys_that_come_back_are_not_believed_and_not_shown(cast, odd, more):
+    workflows.reset()
+    odd.answers = (
+        200,
+        {},
+        json.dumps(
+            completion({"model": "large", "messages": []}, {"call": {"tool": "answer", "arguments": {"text": "Hi"}}}, "") | more
+        ).encode(),
+    )
+    run = start(cast, "test-asking", {"thing": "tea"})
+    walk(run)
+    [called] = told(run, "model.called")
+    assert called["tokens_in"] <= 10**9 and KEYS[0] not in orjson.dumps(called).decode()

@@ -12,6 +12,7 @@ from runs.engine.undoing import AlreadyUndone, CannotBeUndone, GoesOn, PeopleUnd
 from runs.models import Run
 from runs.verification import Whole, verify
 from tests.runs import workflows
+from tests.runs.test_children import undone_with_its_parent
 from tests.runs.test_compensation import told
 from tests.runs.test_engine import approve, start, walk
 from tests.runs.workflows import World
@@ -129,6 +130,14 @@ def test_a_worker_that_is_lost_in_the_middle_undoes_it_once(cast, run, outside, 
             executor.execute(made.pk)
     assert walk(made) == "succeeded"
     assert [what for _, what, _ in outside.done].count("took away") == 1
+
+
+def test_what_a_parent_undid_of_a_child_is_undone_there_too_and_not_again(cast, outside):
+    child = undone_with_its_parent(cast)
+    [effect] = ledger.effects(child)
+    assert effect.undone
+    with pytest.raises(AlreadyUndone):
+        undoing.undo(child, effect.seq, by=person(cast.otto.pk), reason="Again.")
 
 
 def test_a_run_that_belongs_to_none_undoes_nothing(cast, outside):

@@ -11,7 +11,9 @@ from django.db import DatabaseError
 from django.test import Client
 
 from access.errors import BadInput
+from access.models import User
 from access.rules import SYSTEM
+from approvals import policy
 from artifacts import vault
 from config import clock
 from runs import signals, standard_webhooks, webhooks
@@ -260,6 +262,32 @@ def test_a_run_whose_source_is_closed_is_stuck_with_that_said(desk, waiting):
 def test_no_source_has_the_name_by_which_a_workflow_waits_for_people(cast):
     with pytest.raises(BadInput, match="signal"):
         webhooks.make_source(cast.agent, "signal", by=SYSTEM)
+
+
+def test_a_webhook_wakes_a_run_that_waits_for_it_in_a_branch_of_a_branch(desk, cast):
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="reviewers", by=None)
+    run = start(cast, "test-branches-of-branches", {}, scope={})
+    assert walk(run) == "waiting" and run.waiting["on"] == "decision" and run.waiting["also"] == ["webhook", "decision"]
+    desk.send()
+    assert Run.objects.get(pk=run.pk).state == "queued"
+
+
+@pytest.mark.parametrize("depth", [260, 900])
+def test_what_is_nested_too_deep_is_a_dead_letter_and_sticks_no_run(desk, waiting, depth):
+    desk.send(b'{"type":"changed","data":{"thing":"tea","now":"cold","x":' + b"[" * depth + b"]" * depth + b"}}")
+    assert ReceivedWebhook.objects.get().why == "invalid" and Run.objects.get(pk=waiting.pk).state == "waiting"
+
+
+def test_true_is_not_one():
+    assert webhooks.fits({"a": 1}, {"a": 1}) and not webhooks.fits({"a": True}, {"a": 1}) and not webhooks.fits({"a": 0}, {"a": False})
+
+
+def test_no_run_is_started_for_an_owner_who_was_deactivated(cast):
+    workflows.reset()
+    desk = Sender(cast, workflow="test-hooked")
+    User.objects.filter(pk=cast.agent.owner_id).update(is_active=False)
+    desk.send({"type": "begin", "thing": "tea"})
+    assert not Run.objects.exists() and ReceivedWebhook.objects.get().state == "received"
 
 
 def test_a_run_that_is_cancelled_takes_none(desk, waiting, cast):

@@ -211,6 +211,19 @@ def at_once(run: Channel, say_too: list[str]) -> None:
     run.report(" ".join([seen.thing, other.thing, noted, *said]))
 
 
+def told_that(run: Channel) -> str:
+    return run.wait_for("desk", match={"type": "changed"}).body.data.now
+
+
+def asks_and_is_told(run: Channel) -> list[str]:
+    return run.parallel(run.later(ask_to_say, "inner"), run.later(told_that))
+
+
+@workflow("test-branches-of-branches", version=1)
+def branches_of_branches(run: Channel) -> None:
+    run.parallel(run.later(asks_and_is_told), run.later(ask_to_say, "outer"))
+
+
 @workflow("test-asks", version=1)
 def asks(run: Channel) -> None:
     run.plan("Ask")
