@@ -38,7 +38,7 @@ def look(request: HttpRequest, action_id: UUID, index: int) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         return render(request, "approvals/_drawn.html", context)
     subject, _ = presenting.words(action, full=True)
-    return render(request, "approvals/drawn.html", context | {"subject": subject})
+    return render(request, "approvals/drawn.html", context | {"subject": subject} | _named(request, action, index))
 
 
 @never_cache
@@ -84,6 +84,16 @@ def _readable(request: HttpRequest, action_id: UUID) -> ProposedAction:
     if isinstance(may, No):
         raise Forbidden(may.why)
     return action
+
+
+def _named(request: HttpRequest, action: ProposedAction, index: int) -> dict[str, object]:
+    """What the page of its own says of the file: its name, and its artifact if the run still shows one of it."""
+    found = exact.attachment(action, index)
+    if found is None:
+        raise NotFound
+    file, payload = found
+    artifacts = rules.visible(request.actor, Artifact, "artifacts.view").filter(run_id=action.run_id, payload_id=payload.pk)
+    return {"name": file.name, "artifact": artifacts.select_related("payload").order_by("created_at").first()}
 
 
 def _drawn(action: ProposedAction, index: int, page: int) -> preview.Picture | preview.NotDrawn:

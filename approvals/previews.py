@@ -10,6 +10,8 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import zip_longest
 from uuid import UUID
 
 from approvals import sniffing
@@ -18,6 +20,7 @@ from approvals.models import ProposedAction
 from artifacts import preview, vault
 from artifacts.charsets import decode
 from artifacts.models import Label, Payload
+from artifacts.sheets import numbers
 
 TEXTS = ("text/", "message/", "application/json", "application/xml", "application/x-ndjson")
 READ = 1024 * 1024  # bytes of a text; a larger one is downloaded to be looked at
@@ -128,7 +131,7 @@ def _looked_into(media_type: str, size: int, content: bytes) -> Preview:
         return Preview(withheld="Too large for a preview. Download it to look at it.", **told)
     charset = re.search(r"charset=[\"']?([\w.:-]{1,40})", media_type, re.IGNORECASE)
     begins = beginning(media_type, decode(content, charset[1] if charset else "").text)
-    return Preview(begins.head, begins.rows, begins.text, begins.more, **told)
+    return replace(begins, **told)
 
 
 def _rendered(row: Row) -> Preview:
@@ -170,7 +173,9 @@ def _table(text: str, delimiter: str) -> Preview | None:
     total = text.count("\n") + (not text.endswith("\n"))
     left = max(total - 1 - min(len(rows) - 1, ROWS), 0)
     more = f"{left:,} more row{'' if left == 1 else 's'}." if left else ""
-    return Preview(head=tuple(rows[0]), rows=tuple(tuple(row) for row in rows[1 : ROWS + 1]), more=more)
+    head, *shown = [tuple(row) for row in rows[: ROWS + 1]]
+    right = tuple(numbers(column) for column in zip_longest(*shown, fillvalue=""))
+    return Preview(head=head, rows=tuple(shown), more=more, right=right)
 
 
 def _is_json(text: str) -> bool:

@@ -67,11 +67,12 @@ def _table(text: str, delimiter: str) -> Sheet | None:
         return None
     if any(_NUMBER.fullmatch(cell.strip()) for cell in head):
         return None  # the first row is one like the others
-    right = [_numbers(column) for column in zip(*rest, strict=True)]
+    right = [numbers(column) for column in zip(*rest, strict=True)]
     cells = [list(zip(row, right, strict=True)) for row in (head, *rest)]
     return Sheet("table", cells[0], cells[1:])
 
 
-def _numbers(column: Sequence[str]) -> bool:
+def numbers(column: Sequence[str]) -> bool:
+    """Whether all that its cells say is numbers or sums."""
     said = [cell.strip() for cell in column if cell.strip()]
     return bool(said) and all(_NUMBER.fullmatch(cell) for cell in said)

@@ -194,7 +194,7 @@ def test_each_file_says_its_size_hash_and_what_it_is_by_its_content(cast, riley)
     ]
     proposed = propose_letter(cast, html="", files=files)
     html, said = page(riley, proposed), text(riley.get(proposed.url()))
-    assert '<th scope="col"><bdi>a</bdi></th>' in html and "70 more rows." in said
+    assert '<th scope="col" class="r"><bdi>a</bdi></th>' in html and "70 more rows." in said
     assert "&quot;a&quot;: [\n    1,\n    2.50,\n    &quot;x&quot;\n  ],\n  &quot;a&quot;: {}" in html, "indented, and nothing else changed"
     assert "# Title\n\n&lt;b&gt;x&lt;/b&gt;" in html
     assert f"SHA-256 of its bytes: {sha256(PDF).hexdigest()}" in said
@@ -220,7 +220,8 @@ def test_a_pdf_is_shown_page_by_page_as_pictures(cast, riley):
     assert riley.get(proposed.url("attachments", "0", "pages", "8")).status_code == 404
     assert riley.get(proposed.url("attachments", "1", "pages", "1")).status_code == 404
     whole = riley.get(proposed.url("attachments", "0", "look"))
-    assert "Attachment 1" in text(whole) and "Page 1 of 7" in text(whole), "without script it is a page of its own"
+    assert "a.pdf" in text(whole) and "Page 1 of 7" in text(whole), "without script it is a page of its own, under the name of the file"
+    assert "artifact-around" in whole.content.decode() and "sealed" in text(whole), "with what stands beside it, and the seal"
 
 
 @pytest.mark.parametrize(
