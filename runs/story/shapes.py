@@ -172,6 +172,14 @@ class Item:
     ends: int = 0  # the last event before the next row's first, of those that it stands for
 
     @property
+    def one_failure(self) -> bool:
+        """Whether every attempt failed, and in the same words: then they are said once."""
+        told = {
+            tuple(part.text if isinstance(part, Text) else part for part in each.told if not isinstance(part, Took)) for each in self.tries
+        }
+        return len(self.tries) > 1 and len(told) == 1 and not any(each.ok for each in self.tries)
+
+    @property
     def last_failure(self) -> Try | None:
         return next((each for each in reversed(self.tries) if not each.ok), None)
 

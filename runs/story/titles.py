@@ -6,6 +6,7 @@ from runs.story.shapes import Code, Elsewhere, Rich, Step, Tool
 from runs.story.work import spoken
 
 APPROVED = "what was approved"
+OWNERS = ("email", "address", "customer", "person", "account")  # arguments that say whose it is
 
 
 def of_tool(name: str) -> str:
@@ -34,6 +35,17 @@ def of_prompt(name: str) -> str:
         return models.named(name).title
     except models.UnknownPrompt:
         return spoken(name)
+
+
+def with_argument(title: str, given: Rich) -> Rich:
+    """What a tool was used for, as a sentence: “Read ticket ZN-4823”. `given`: its arguments in a line, as of `short_arguments`."""
+    if len(given) != 2 or not isinstance(given[0], str):
+        return (f"{title}: ", *given)
+    name = given[0].strip().lower()
+    noun = name.split(" ")[0]
+    if title.endswith(f" the {noun}"):
+        return (f"{title.removesuffix(f'the {noun}')}{noun} ", given[1])
+    return (f"{title} of ", given[1]) if noun in OWNERS and " the " in title else (f"{title}, {name} ", given[1])
 
 
 def plain(rich: Rich) -> str:

@@ -29,7 +29,10 @@ def rich(context: template.Context, parts: shapes.Rich) -> SafeString:
 def beneath(item: shapes.Item, section: shapes.Section) -> shapes.Item:
     """An item under its step's heading: where its title says the same again, its first line takes the place of it."""
     again = section.title is not None and titles.plain(item.title) == section.title.text
-    return replace(item, title=item.lines[0], lines=item.lines[1:]) if again and item.lines else item
+    if not (again and item.lines):
+        return item
+    told = titles.with_argument(section.title.text, item.lines[0]) if item.kind == "tool" else item.lines[0]
+    return replace(item, title=told, lines=item.lines[1:])
 
 
 @register.simple_tag(takes_context=True)

@@ -465,3 +465,25 @@ def test_a_reason_is_told_once_and_a_range_ends_where_the_next_row_begins() -> N
     assert [words for words in said_ if "duplicate" in words] == ["Answers a duplicate charge."] and "Cites <At>." in said_
     assert all(one.ends < other.first for one, other in zip(rows, rows[1:], strict=False))
     assert [said(each.told) for row in rows for each in row.tries] == ["No answer after <Took>"]
+
+
+def test_what_a_step_read_is_said_as_a_sentence() -> None:
+    def told(title: str, *given: str) -> str:
+        return titles.plain(titles.with_argument(title, given))
+
+    assert told("Read the ticket", "Ticket id ", "ZN-4823") == "Read ticket ZN-4823"
+    assert told("Check the account", "Email ", "marta@brightwater.example") == "Check the account of marta@brightwater.example"
+    assert told("Look", "Thing ", "tea") == "Look, thing tea"
+    assert told("Read the ticket", "Ticket id ", "ZN-4823", ", ", "Lines ", "3") == "Read the ticket: Ticket id ZN-4823, Lines 3"
+
+
+def test_attempts_that_failed_in_the_same_way_say_it_once() -> None:
+    def tried(*details: str) -> Item:
+        log = lines.begun()
+        for number, detail in enumerate(details, start=1):
+            log.add("step.started", {"step": "look#1", "kind": "tool", "plan_step": 1, "attempt": number}, who="agent")
+            log.add("step.failed", {"step": "look#1", "attempt": number, "error": "unavailable"}, who="agent", detail=detail)
+        return next(each for each in items(fold(log.lines)) if each.tries)
+
+    assert tried("down", "down").one_failure
+    assert not tried("down", "gone").one_failure and not tried("down").one_failure
