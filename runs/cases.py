@@ -88,7 +88,7 @@ class Case:
 
     run: Run
     where: Parking
-    why: str
+    why: str  # "" where the detail says it
     detail: str  # a rendition
     trail: tuple[Mark, ...]
     effects: tuple[Done, ...]
@@ -207,15 +207,15 @@ def _case(
 ) -> Case:
     """`can_undo`: how much can be undone, if its child runs did some of that."""
     seq, body, payloads = next(line for line in reversed(lines) if line[1]["type"] == "run.parked")
-    where = recovery.parked_at(seq, body)
+    where, detail = recovery.parked_at(seq, body), _text(texts, payloads.get("detail"))
     effects = _effects(lines, texts)
     can_undo = sum(done.can_undo and done.state != "undone" for done in effects) if can_undo is None else can_undo
     options = tuple(_option(choice, run, where, effects, can_undo) for choice in recovery.possible(run, where, can_undo, unclear))
     return Case(
         run=run,
         where=where,
-        why=_sentence(PARKED.get(where.reason, where.reason)),
-        detail=_text(texts, payloads.get("detail")),
+        why="" if detail and where.reason == "retries_exhausted" else _sentence(PARKED.get(where.reason, where.reason)),
+        detail=detail,
         trail=tuple(_trail(lines, seq)),
         effects=effects,
         unclear=unclear,

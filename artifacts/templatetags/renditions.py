@@ -15,6 +15,8 @@ register = template.Library()
 # what opens before a mark and closes after it stands on the mark's line: “<”, the mark, “>”. A few characters at most
 _OPENS = re.compile(r"[<(\[{“„‚‘«\"']{0,3}\Z")
 _CLOSES = re.compile(r"[>)\]}”’»\"'.,;:!?…]{0,3}")
+SHORT_PATH = 32
+_PATH = re.compile(r"(?<![\w/<>\"=.:;&-])(?:/[\w~-]+(?:\.[\w~-]+)*){2,}(?![\w/>\"])")
 _NUMBER = re.compile(r"(?<![\w/#=\"-])[A-Z]{2,5}-\d{3,10}(?![\w\"-])")
 _KEYED = re.compile(r'(\s*)("(?:[^"\\]|\\.)*"(?=:))?(.*)', re.DOTALL)
 _HEADING = re.compile(r"(#{1,6} )(.*)")
@@ -59,6 +61,16 @@ def quote(text: str | None, length: int = 140) -> SafeString:
 def unbroken(drawn: SafeString) -> SafeString:
     """What was drawn, with numbers such as INV-20931 each on one line: browsers break after the hyphen."""
     return mark_safe(_NUMBER.sub(r'<span class="nowrap">\g<0></span>', conditional_escape(drawn)))  # noqa: S308  it is escaped
+
+
+@register.filter
+def paths(drawn: SafeString) -> SafeString:
+    """What was drawn, with each path in it in type, on one line if it is short."""
+    return mark_safe(_PATH.sub(_as_code, conditional_escape(drawn)))  # noqa: S308  it is escaped
+
+
+def _as_code(path: re.Match[str]) -> str:
+    return f'<code class="nowrap">{path[0]}</code>' if len(path[0]) <= SHORT_PATH else f"<code>{path[0]}</code>"
 
 
 @register.filter

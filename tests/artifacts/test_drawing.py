@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from artifacts.templatetags.renditions import one_line, quote, rendition, unbroken
+from artifacts.templatetags.renditions import one_line, paths, quote, rendition, unbroken
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,11 @@ def _flat(html: str) -> str:
             found += "]" if open_.pop() else ""
         found += words
     return found
+
+
+def test_a_path_is_drawn_in_type_and_nothing_else_is():
+    said = "Read the ticket: /tickets/ZN-4825 failed with 500. and/or 3/4/5 https://x.example/a/b <i>/a/b</i>"
+    drawn = str(paths(one_line(said)))
+    assert '<code class="nowrap">/tickets/ZN-4825</code> failed with 500.' in drawn
+    assert drawn.count("<code") == 1
+    assert f"<code>/tickets/{'a' * 40}</code>" in paths(f"/tickets/{'a' * 40}")
