@@ -17,7 +17,7 @@ from runs.models import Run
 from runs.story.shapes import Text
 
 FOLDED = 3  # rows in a row that are the same are folded, from so many on
-SAID = {"input": "what it was asked", "output": "what it answered", "result": "what it gave", "content": "its content"}
+SAID = {"input": "what it was asked", "output": "what it answered", "result": "what it gave", "content": "its content", "html": "its HTML"}
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,12 @@ def _pair(left: Leg, right: Leg) -> Pair:
     if readable:
         before, after = word_by_word(left.shown[readable], right.shown[readable])
         left, right = replace(left, pieces=before), replace(right, pieces=after)
-    hidden = [SAID.get(name, name) for name in names if name != readable or not any(piece.kind for piece in left.pieces + right.pieces)]
-    told = f"Differs: {', '.join(hidden)}." if hidden else ""
+    hidden = [
+        SAID.get(name) or f"its {name.replace('_', ' ')}"
+        for name in names
+        if name != readable or not any(piece.kind for piece in left.pieces + right.pieces)
+    ]
+    told = f"They differ in {', '.join(hidden[:-1])}{' and ' if hidden[1:] else ''}{hidden[-1]}." if hidden else ""
     left, right = (replace(leg, more=" ".join(filter(None, [leg.more, told]))) for leg in (left, right))
     return Pair(left, right, False, left.part or right.part)
 

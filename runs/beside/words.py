@@ -20,6 +20,7 @@ class Piece:
     text: str
 
 
+_SPACE = re.compile(r"\s+")
 _TOKENS = re.compile(r"⟦[^⟧]{0,20}⟧|\s+|[^\s⟦]+|⟦")
 
 
@@ -47,8 +48,9 @@ def _piece(kind: str, text: str) -> list[Piece]:
 
 
 def _short(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Of a long stretch that is the same, its ends."""
+    """Of a long stretch that is the same, its ends; on one line, as it stands in a row of a list."""
     for at, piece in enumerate(pieces):
+        piece = piece if piece.kind else Piece("", _SPACE.sub(" ", piece.text))
         if piece.kind or len(piece.text) <= 2 * AROUND + 20:
             yield piece
             continue

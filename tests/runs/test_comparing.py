@@ -69,7 +69,8 @@ def test_what_differs_is_named_and_shown_word_by_word(cast, run):
     assert [(piece.kind, piece.text) for piece in kept.first.pieces if piece.kind] == [("del", "tea.")]
     assert [(piece.kind, piece.text) for piece in kept.second.pieces if piece.kind] == [("ins", "coffee.")]
     asked = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "model")
-    assert not asked.same and "what it was asked" in asked.second.more
+    assert not asked.same and "They differ in what it was asked" in asked.second.more
+    assert not [piece for pair in found.pairs if pair.first for piece in pair.first.pieces if not piece.kind and "\n" in piece.text]
     action = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "action" and "say" in pair.first.about[1])
     assert not action.same and [piece.text for piece in action.second.pieces if piece.kind == "ins"] == ["coffee."]
     effects = [pair for pair in found.pairs if pair.first and pair.first.about[0] == "effect"]
