@@ -401,13 +401,13 @@ SUMMARIES = {
     "vat_number_missing": "Wants {invoice} with another VAT number but did not name it. Asked for it.",
     "amount_disputed": "Says that the amount of {invoice}, {amount}, is wrong. For billing to compare within 2 working days.",
     "refund": "Asks for a refund of {invoice}, {amount}: {references}. For billing to decide within 3 working days.",
-    "refund_unpaid": "Asks for a refund of {invoice}, {amount}, which has no payment. Asked for the bank's reference.",
+    "refund_unpaid": "Asks for a refund of {invoice}, {amount}, which has no payment. Asked for the bank’s reference.",
     "invoice_not_found": "Asks about {invoice}, which is not on this account. Asked for the account number.",
     "invoice_not_named": "Asks about an invoice without naming it. Asked for its number.",
     "address_change": "New address, for the next invoice: {quote}",
-    "cannot_sign_in": "Can't sign in. Told how to reset the password.",
+    "cannot_sign_in": "Can’t sign in. Told how to reset the password.",
     "legal": "Threatens legal action: {subject}. For the legal department, today. The reply admits nothing.",
-    "general": "Needs a colleague's answer within 1 working day: {subject}",
+    "general": "Needs a colleague’s answer within 1 working day: {subject}",
 }
 
 # why nothing is sent, for the run's report: by what sent it, or by what it asks for
