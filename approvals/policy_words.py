@@ -1,5 +1,6 @@
 """Rules as people read them. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -43,7 +44,8 @@ def tool_name(name: str) -> str:
 
 def choices(chosen: str) -> list[tuple[str, str]]:
     """The tools that may be chosen, name and words. What is chosen stays among them, also if its code is not loaded here."""
-    named = {name: f"{tool.title} ({name})" for name, tool in TOOLS.items()}
+    often = Counter(tool.title for tool in TOOLS.values())
+    named = {name: tool.title if often[tool.title] == 1 else f"{tool.title} ({name})" for name, tool in TOOLS.items()}
     if chosen and chosen not in named:
         named[chosen] = f"{chosen}, not loaded here"
     return sorted(named.items(), key=lambda each: each[1])
