@@ -89,7 +89,7 @@ def letter(source: str) -> Framed:
 
 
 BASE = """:root{color-scheme:light}
-body{margin:12px;font:14px/1.5 Arial,Helvetica,sans-serif;color:#000;background:#fff;overflow-wrap:anywhere}
+body{margin:12px;font:14px/1.5 system-ui,Arial,Helvetica,sans-serif;color:#000;background:#fff;overflow-wrap:anywhere}
 a{color:#0645ad;text-decoration:underline}
 img{outline:1px dashed #888;outline-offset:-1px;min-width:12px;min-height:12px}
 table{max-width:100%}
