@@ -15,8 +15,31 @@
 
   // an event's own address: its row beside its panel; on a narrow screen, where the panel is below the log, the panel itself
   function opened() {
-    if (wide()) return document.querySelector("[data-row][aria-selected]")?.scrollIntoView({ block: "nearest" });
+    if (wide()) {
+      document.querySelector("[data-row][aria-selected]")?.scrollIntoView({ block: "nearest" });
+      if (atEnd()) toEnd();
+      return;
+    }
     if (/\/events\/\d+$/.test(location.pathname)) document.getElementById("event-detail")?.scrollIntoView({ block: "start" });
+  }
+
+  function atEnd() {
+    const box = table();
+    return box && box.scrollTop + box.clientHeight >= box.scrollHeight - AT_END;
+  }
+
+  // the end of the log, with as much room after it as leaves no row cut under the head
+  function toEnd() {
+    const box = table();
+    const list = box.querySelector("table");
+    if (list) list.style.marginBlockEnd = "";
+    box.scrollTop = box.scrollHeight;
+    if (!list || !wide()) return;
+    const edge = list.tHead.getBoundingClientRect().bottom;
+    const first = [...rows().children].find((row) => row.getBoundingClientRect().bottom > edge + 1)?.getBoundingClientRect();
+    if (!first || first.top > edge - 1) return;
+    list.style.marginBlockEnd = `${first.bottom - edge}px`;
+    box.scrollTop = box.scrollHeight;
   }
 
   // the panel stands beside the log; on a narrow screen it is below it, and nothing scrolls by itself
@@ -42,8 +65,7 @@
   function newest() {
     const last = rows()?.lastElementChild?.querySelector("[data-item]");
     if (!last) return;
-    const box = table();
-    box.scrollTop = box.scrollHeight;
+    toEnd();
     last.focus({ preventScroll: true });
     last.click();
   }
@@ -53,8 +75,7 @@
     const last = Number(rows()?.lastElementChild?.dataset.row || 0);
     const button = document.querySelector("[data-news]");
     if (!button || !head || head <= last) return;
-    const box = table();
-    if (box.scrollTop + box.clientHeight >= box.scrollHeight - AT_END) return fetchNew(true);
+    if (atEnd()) return fetchNew(true);
     button.hidden = false;
     button.textContent = `${head - last} new`;
   }
@@ -69,6 +90,6 @@
     await htmx.ajax("GET", `${form.getAttribute("action")}?${query}`, { target: "#event-rows", swap: "beforeend" });
     const button = document.querySelector("[data-news]");
     if (button) button.hidden = true;
-    if (follow) table().scrollTop = table().scrollHeight;
+    if (follow) toEnd();
   }
 })();

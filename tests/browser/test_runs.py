@@ -12,9 +12,13 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.acceptance.triage import Triage
 from tests.stack import Stack
+from tests.waiting import until
 
 SOON = 30_000  # milliseconds
 PHONE = {"width": 390, "height": 844}
+CUT = """box => { const edge = box.querySelector("thead").getBoundingClientRect().bottom;
+  return [...box.querySelectorAll("[data-row]")].map(row => row.getBoundingClientRect())
+    .filter(row => row.top < edge - 1 && row.bottom > edge + 1).length }"""
 Context = Callable[..., BrowserContext]
 
 
@@ -144,6 +148,8 @@ def test_new_events_come_to_who_is_at_the_end_and_are_counted_for_who_is_not(pag
     assert page.locator("[data-row='65']").count() == 0
     news.click()
     expect(page.locator("[data-row='67']")).to_be_visible()
+    expect(page.locator("[data-row='67']")).to_be_in_viewport()
+    until(lambda: page.locator(".vtable").evaluate(CUT) == 0, what="a row is cut under the head")
 
 
 def test_the_raw_log_is_filtered_as_one_types(page: Page, server: Stack, agent: Agent) -> None:
