@@ -31,7 +31,7 @@ def answer_to_question(question: str, ticket: Ticket, account: Mapping[str, Any]
     """(text, the events it names). `sources`: the sequence numbers of the events that keep the ticket and the account."""
     words = {word.casefold() for word in WORD.findall(question)} - USUAL
     message = [(line, f"The message says: “{line[:LONGEST]}”") for line in _sentences(ticket.text)]
-    found = [*_about(words, message, sources["ticket"]), *_about(words, _facts(account), sources["account"])]
+    found = [*_about(words, message, sources["ticket"]), *_about(words, _nearest(words, _facts(account)), sources["account"])]
     if not found:
         ticket_at, account_at = sources["ticket"], sources["account"]
         return f"I find nothing about that in the message (#{ticket_at}) or the account (#{account_at}), and I know no more.", []
@@ -58,6 +58,13 @@ def _about(words: set[str], facts: Iterable[tuple[str, str]], seq: int) -> list[
     return [(f"{told} (#{seq}).", seq) for told in [told for count, told in shared if (count, told) in best][:FOUND]]
 
 
+def _nearest(words: set[str], facts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Of what an account says, what shares most with the question: of two invoices the one that it names."""
+    counted = [(len(words & {word.casefold() for word in WORD.findall(known_by)}), (known_by, told)) for known_by, told in facts]
+    most = max((count for count, _ in counted), default=0)
+    return [fact for count, fact in counted if count == most]
+
+
 def _facts(account: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in account.items():
         named, each = _spaced(key), [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
@@ -75,8 +82,10 @@ def _listed(key: str, one: Mapping[str, Any]) -> str:
         return f"Under {_spaced(key)} the account lists {_with_details(one, next(iter(one), ''))}"
     paid = [each for each in one.get("payments") or () if isinstance(each, Mapping)]
     count = NUMBERS[len(paid)] if len(paid) < len(NUMBERS) else str(len(paid))
-    told = f"The account has {count} payment{'' if len(paid) == 1 else 's'} for {_with_details(one, 'number')}"
-    return f"{told}: {_joined([_with_details(each, 'id') for each in paid])}" if paid else told
+    told = f"The account has {count} payment{'' if len(paid) == 1 else 's'} for "
+    if not paid:
+        return told + _with_details(one, "number")
+    return f"{told}{_short(one.get('number', 'an invoice'))}: {_joined([_with_details(each, 'id') for each in paid])}"
 
 
 def _with_details(one: Mapping[str, Any], first: str) -> str:

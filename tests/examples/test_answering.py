@@ -21,8 +21,8 @@ def test_an_answer_is_made_of_whole_sentences_and_names_where_they_stand() -> No
 def test_what_the_account_says_is_told_in_sentences_with_days_and_sums_as_people_write_them() -> None:
     ticket, sources = read(MAIL.encode()), {"ticket": 9, "account": 15}
     answer, cites = answer_to_question("Which payments came for INV-20931?", ticket, ACCOUNTS[0], sources)
-    assert answer.startswith(
-        "The account has two payments for INV-20931 (17 Nov 2026, €1,284.00, Business plan, 12 places, November to January):"
+    assert answer == (
+        "The account has two payments for INV-20931:"
         " PAY-88120 (24 Nov 2026, €1,284.00, settled, card ending 4417, scheduled payment)"
         " and PAY-88121 (24 Nov 2026, €1,284.00, settled, card ending 4417, retry after timeout) (#15)."
     )
