@@ -9,7 +9,8 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
+from uuid import UUID
 
 from access.errors import Refusal
 
@@ -18,6 +19,8 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:@/+-]{0,79}")  # no full stop: it parts
 STAMP = re.compile(r"[0-9]{1,12}")
 TOLERANCE = timedelta(minutes=5)
 MOST = 10  # signatures that are looked at
+OVERLAP = timedelta(hours=24)  # so long the old secret holds beside a new one
+SECOND_PRESS = timedelta(minutes=10)
 
 
 class NotVerified(Refusal):
@@ -42,6 +45,33 @@ class Headers:
     id: str
     stamp: int
     signatures: tuple[str, ...]
+
+
+class Keeper(Protocol):
+    """A row with a secret, and with the one before it until `old_until`. `made_at`: the secret."""
+
+    secret_id: UUID
+    old_secret_id: UUID | None
+    old_until: datetime | None
+    made_at: datetime
+
+
+def rotated(row: Keeper, secret_id: UUID, now: datetime) -> dict[str, Any]:
+    """What changes of a row when it gets a new secret: the old one holds too for OVERLAP.
+
+    A second press takes the place of the first: what is in use out there is the one before both.
+    """
+    values: dict[str, Any] = {"secret_id": secret_id, "made_at": now}
+    if row.old_secret_id is None or row.made_at < now - SECOND_PRESS:
+        values |= {"old_secret_id": row.secret_id, "old_until": now + OVERLAP}
+    return values
+
+
+def holding(row: Keeper, now: datetime) -> list[UUID]:
+    """The secrets of a row that hold now, the newest first."""
+    if row.old_secret_id is not None and row.old_until is not None and row.old_until > now:
+        return [row.secret_id, row.old_secret_id]
+    return [row.secret_id]
 
 
 def new_secret() -> str:

@@ -40,8 +40,6 @@ from runs.webhook_models import ReceivedWebhook, WebhookSource, WebhookWait
 
 MAX_BODY = 256 * 1024  # bytes
 TWIN = timedelta(hours=24)  # so long the same content again is the same webhook, whatever id it has
-OVERLAP = timedelta(hours=24)  # so long the old secret holds beside a new one
-SECOND_PRESS = timedelta(minutes=10)
 LEFT = timedelta(seconds=2)  # stored, and nobody applied it: its process was lost
 UNMATCHED = timedelta(minutes=15)  # so long it is kept for a run that begins to wait, before people are told
 NAME = re.compile(r"(?!signal$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}")  # a workflow that waits for "signal" waits for people
@@ -110,12 +108,9 @@ def rotate(source: WebhookSource, *, by: Actor) -> str:
     """A new secret, shown this once. The old one holds too for a day, so that no webhook is lost while the sender changes."""
     with transaction.atomic(durable=True):
         source = WebhookSource.objects.select_for_update(no_key=True).get(pk=source.pk)
-        secret, now = standard_webhooks.new_secret(), clock.now()
-        values: dict[str, Any] = {"secret": vault.keep(source.workspace_id, secret, label="secret"), "made_at": now}
-        # a second press takes the place of the first: what is in use out there is the one before both
-        if source.old_secret_id is None or source.made_at < now - SECOND_PRESS:
-            values |= {"old_secret_id": source.secret_id, "old_until": now + OVERLAP}
-        WebhookSource.objects.filter(pk=source.pk).update(**values)
+        secret = standard_webhooks.new_secret()
+        kept = vault.keep(source.workspace_id, secret, label="secret")
+        WebhookSource.objects.filter(pk=source.pk).update(**standard_webhooks.rotated(source, kept.pk, clock.now()))
         audit.record(by, "webhook_source_rotated", workspace_id=source.workspace_id, subject=("webhook_source", source.pk))
     return secret
 
@@ -178,8 +173,7 @@ def receive(source_id: str, given: Mapping[str, str], body: bytes) -> Received:
 
 
 def _secrets(source: WebhookSource) -> list[str]:
-    overlaps = source.old_until is not None and source.old_until > clock.now()
-    ids = [source.secret_id, *([source.old_secret_id] if overlaps else [])]
+    ids = standard_webhooks.holding(source, clock.now())
     return [vault.open_bytes(payload).decode() for payload in Payload.objects.select_related("key").filter(pk__in=ids)]
 
 
@@ -219,13 +213,17 @@ def apply(webhook_id: UUID, *, late: bool = False) -> str:
         if _feed(webhook, body, late) or _start(webhook, body):
             return "applied"
     except _Missed:  # somebody else has given it to a run meanwhile
-        return ReceivedWebhook.objects.values_list("state", flat=True).get(pk=webhook.pk)
+        return _state(webhook)
     except DatabaseError:  # the sweep comes again
         raise
     except Exception as error:  # the source's own workflow may do anything
         logger.exception("webhook not applied", extra={"webhook": str(webhook.pk), "error": type(error).__name__})
         return _dead(webhook, "failed")
     ReceivedWebhook.objects.filter(pk=webhook.pk).update(tried_at=clock.now())  # from now on who begins to wait looks for it
+    return _state(webhook)
+
+
+def _state(webhook: ReceivedWebhook) -> str:
     return ReceivedWebhook.objects.values_list("state", flat=True).get(pk=webhook.pk)
 
 
@@ -265,7 +263,7 @@ def _read(webhook: ReceivedWebhook) -> dict[str, Any] | None:
 
 def _dead(webhook: ReceivedWebhook, why: str) -> str:
     ReceivedWebhook.objects.filter(pk=webhook.pk, state__in=OPEN).update(state="dead", why=why)
-    return ReceivedWebhook.objects.values_list("state", flat=True).get(pk=webhook.pk)
+    return _state(webhook)
 
 
 def _feed(webhook: ReceivedWebhook, body: Mapping[str, Any], late: bool) -> bool:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
@@ -32,10 +32,8 @@ from artifacts import vault
 from artifacts.models import Payload
 from config import clock
 from runs import log
-from runs.standard_webhooks import new_secret, signature
+from runs.standard_webhooks import holding, new_secret, rotated, signature
 
-OVERLAP = timedelta(hours=24)
-SECOND_PRESS = timedelta(minutes=10)
 SECONDS, ANSWER_MAX = 10.0, 64 * 1024  # for all of it; bytes that are read of an answer
 # each holds an IPv4 address inside, which may be any
 TUNNELS = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
@@ -71,12 +69,7 @@ def rotate(*, by: Actor) -> str:
             return ""
         secret = new_secret()
         kept = vault.keep(hook.workspace_id, secret, label="secret")
-        now = clock.now()
-        values = {"secret": kept, "made_at": now}
-        # a second press takes the place of the first: what signs out there is the one before both
-        if hook.old_secret_id is None or hook.made_at < now - SECOND_PRESS:
-            values |= {"old_secret_id": hook.secret_id, "old_until": now + OVERLAP}
-        Webhook.objects.filter(pk=hook.pk).update(**values)
+        Webhook.objects.filter(pk=hook.pk).update(**rotated(hook, kept.pk, clock.now()))
         audit.record(by, "webhook_secret_rotated", workspace_id=hook.workspace_id)
     return secret
 
@@ -113,8 +106,7 @@ def _body(message: Message, items: Sequence[Item]) -> bytes:
 
 def _headers(hook: Webhook, message: Message, body: bytes, now: datetime) -> dict[str, str]:
     stamp = int(now.timestamp())
-    overlaps = hook.old_secret_id is not None and hook.old_until is not None and hook.old_until > now
-    ids = [hook.secret_id, *([hook.old_secret_id] if overlaps else [])]
+    ids = holding(hook, now)
     kept = Payload.objects.select_related("key").in_bulk(ids)
     signed = [signature(vault.open_bytes(kept[pk]).decode(), str(message.pk), stamp, body) for pk in ids]
     return {
