@@ -5,6 +5,11 @@
 
 from typing import Any, ClassVar
 
+from django.db import InterfaceError, OperationalError
+
+AWAY = (OperationalError, InterfaceError)  # the database is away, or was locked for too long; it says nothing about what was asked
+RETRY_AFTER = "5"  # seconds
+
 
 class Refusal(Exception):
     """Refused."""
@@ -46,6 +51,13 @@ class NotFound(Refusal):
 
     status = 404
     what_next = "Check the address. If it is right, ask an admin of the workspace for access."
+
+
+class DatabaseAway(Refusal):
+    """The database does not answer at the moment."""
+
+    status = 503
+    what_next = "What you asked for may not be done. Try again in a few seconds: a decision, or a request with the same ids, counts once."
 
 
 class BadInput(Refusal):

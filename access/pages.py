@@ -1,5 +1,6 @@
 """What people see instead of a page: refused, not found, broken. It says what did not happen and what to do next."""
 
+import sys
 from collections.abc import Callable
 from urllib.parse import urlencode, urlsplit
 
@@ -9,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.template import loader
 from django.urls import reverse
 
-from access.errors import NotFound, NotSignedIn, Refusal
+from access.errors import AWAY, RETRY_AFTER, DatabaseAway, NotFound, NotSignedIn, Refusal
 
 
 class RefusalPages:
@@ -44,8 +45,11 @@ def refused(request: HttpRequest, error: Refusal) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """500. Reads nothing that may be broken too: no person, no database."""
-    return HttpResponseServerError(loader.get_template("500.html").render({"request_id": getattr(request, "id", "")}))
+    """500, or 503 while the database is away. Reads nothing that may be broken too: no person, no database."""
+    told = {"request_id": getattr(request, "id", ""), "refusal": DatabaseAway()}
+    if isinstance(sys.exception(), AWAY):
+        return HttpResponse(loader.get_template("503.html").render(told), status=503, headers={"Retry-After": RETRY_AFTER})
+    return HttpResponseServerError(loader.get_template("500.html").render(told))
 
 
 def _by_htmx(request: HttpRequest) -> bool:

@@ -17,7 +17,7 @@ from ninja.renderers import BaseRenderer
 
 from access import problems
 from access.api import known
-from access.errors import BadInput, NotFound, NotSignedIn, Refusal
+from access.errors import AWAY, RETRY_AFTER, BadInput, DatabaseAway, NotFound, NotSignedIn, Refusal
 from approvals.api import router as approvals
 from approvals.canonical import HALF_PAIR, NotCanonical, parse_json
 from approvals.outside_api import router as outside
@@ -280,7 +280,11 @@ def half_sent(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
 def broken(request: HttpRequest, error: Exception) -> HttpResponse:
     """No traceback leaves; the log has it, under the request's id."""
     log.exception("the API broke", extra={"request": getattr(request, "id", "")})
-    return refused(request, Broken(request=getattr(request, "id", "")))
+    if not isinstance(error, AWAY):
+        return refused(request, Broken(request=getattr(request, "id", "")))
+    told = refused(request, DatabaseAway(request=getattr(request, "id", "")))
+    told.headers["Retry-After"] = RETRY_AFTER
+    return told
 
 
 class Problems:

@@ -6,8 +6,9 @@ from typing import Literal
 from uuid import UUID
 
 import orjson
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
+from access.errors import AWAY
 from artifacts import vault
 from config import clock
 from runs import live, log, updates
@@ -22,7 +23,6 @@ from runs.log import Held, Text
 from runs.models import JournalEntry, Run
 from runs.vocabulary import BlockRaised, RunParked, RunQueued, RunSucceeded, RunWaiting
 
-PASSING = (OperationalError, InterfaceError)  # the database is away, or locked for too long; it says nothing about the workflow
 LOOK_AGAIN_ANYWAY = timedelta(hours=1)  # for a cancelled run that waits for a person to say what happened; each look is in its log
 # what came while a worker was on its way to wait
 Reason = Literal["unfrozen", "child", "answer", "budget", "outcome", "decision", "webhook", "signal"]
@@ -57,7 +57,7 @@ def _let_go(held: Claim) -> None:
     try:
         lease.release(held)
         _call_again(held.run_id)
-    except PASSING as error:
+    except AWAY as error:
         logger.warning("lease not given back", extra={"run": str(held.run_id), "error": type(error).__name__})
 
 
@@ -83,7 +83,7 @@ def _walk(held: Claim) -> str:
         return _park(held, outcome)
     except Interrupted as outcome:
         return str(outcome)
-    except (StaleToken, RunEnded, *PASSING):
+    except (StaleToken, RunEnded, *AWAY):
         raise
     except Exception as error:  # whatever a workflow's own code raises is a dead letter, never a lost run
         logger.exception("workflow raised", extra={"run": str(run.pk)})

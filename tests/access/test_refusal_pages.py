@@ -70,7 +70,7 @@ def test_who_lacks_a_right_reads_who_can_do_it_and_who_can_give_it_of_their_own_
     assert "ask an admin of the workspace for access" in page and "Olga" not in page
 
 
-@pytest.mark.parametrize("name", ["400.html", "403.html", "403_csrf.html", "404.html", "500.html"])
+@pytest.mark.parametrize("name", ["400.html", "403.html", "403_csrf.html", "404.html", "500.html", "503.html"])
 def test_an_error_page_needs_nothing_to_be_drawn(name):
     html = loader.get_template(name).render()
     assert "<h1" in html and "data-refused" in html and 'id="main"' in html
