@@ -11,12 +11,12 @@ from typing import Any
 from uuid import UUID
 
 from access.rules import Actor
-from runs.engine import calls, gates, models
+from runs.engine import budget, calls, gates, models
 from runs.engine.gates import Question
 from runs.engine.lease import Claim
 from runs.engine.models import Tried
 from runs.engine.walk import hold
-from runs.log import Held, Text
+from runs.log import ENGINE, Held, Text
 from runs.vocabulary import QuestionAnswered
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,9 @@ def _says_something(values: Mapping[str, Any] | None) -> bool:
 
 def _tell_call(run: Held, agent: Actor, question: Question, tried: Tried) -> int:
     seq = calls.tell(run, agent, tried, caused_by=question.seq)
-    run.change(tokens=run.row.tokens + tried.tokens, cost_micro=run.row.cost_micro + tried.cost_micro)
+    budget.use(run, tokens=tried.tokens, cost_micro=tried.cost_micro)
+    if tried.switched:
+        run.append(tried.switched, actor=ENGINE)
     return seq
 
 

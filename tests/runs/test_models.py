@@ -278,11 +278,14 @@ def test_a_question_of_a_reviewer_is_answered_over_http_told_and_counted(cast, p
     run = start(cast, "test-questioned", {})
     assert walk(run) == "waiting" and provider.calls == []
     action = ProposedAction.objects.get(run=run)
+    Run.objects.filter(pk=run.pk).update(budgets={"tokens": run.tokens + 1})
     asking.ask(action, by=person(cast.riley.pk), question="Is there?", digest=action.digest)
     provider.fail("limit")
     provider.answers = [{"values": {"answer": "There is.", "cites": [2]}}]
     assert walk(run) == "waiting" and types(run).count("question.answered") == 1
     assert [each.get("error") for each in told(run, "model.called")] == ["limit", None] and run.tokens > 0
+    assert [(each["was"], each["to"]) for each in told(run, "model.switched")] == [("large", "small")], "the fallback is told"
+    assert types(run).count("budget.warned") == 1, "what an answer uses counts like any other use"
     assert told(run, "question.answered")[0]["cites"] == [2] and asking.thread(action)[0].is_open is False
 
 
