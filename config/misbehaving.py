@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import httpx
@@ -27,6 +27,7 @@ from runs.engine.providers import PLAYED_KEYS
 from runs.management.commands.triage import start
 from runs.models import Lease, Run, WebhookSource
 
+T = TypeVar("T")
 PATIENCE = 20.0  # seconds
 TO_APPROVAL = 40.0  # for a run to come to its approval; its worker may have to import what speaks to models first
 BEATS = 30  # seconds of a second clock
@@ -59,14 +60,8 @@ class Misbehaviour:
 
 def kill_worker(run: Run) -> None:
     """Kill whoever works on the run, once somebody does."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        pid = Lease.objects.filter(run=run, until__isnull=False).values_list("pid", flat=True).first()
-        if pid and pid != os.getpid():
-            os.kill(pid, signal.SIGKILL)
-            return
-        time.sleep(0.01)
-    raise NothingWrong("No worker took the run up in time, so none was killed.")
+    held = Lease.objects.filter(run=run, until__isnull=False).exclude(pid=os.getpid()).values_list("pid", flat=True)
+    os.kill(_in_time(held.first, PATIENCE, "No worker took the run up in time, so none was killed."), signal.SIGKILL)
 
 
 def rotate_key(run: Run) -> None:
@@ -93,11 +88,18 @@ def let_a_day_pass(run: Run) -> None:
 
 
 def _wait_for_people(run: Run, else_: str) -> None:
-    until = time.monotonic() + TO_APPROVAL
-    while not Run.objects.filter(pk=run.pk, state="waiting", waiting__on="decision").exists():
+    waits = Run.objects.filter(pk=run.pk, state="waiting", waiting__on="decision")
+    _in_time(waits.exists, TO_APPROVAL, f"The run did not come to its approval in time, {else_}.")
+
+
+def _in_time(found: Callable[[], T], seconds: float, else_: str) -> T:
+    """What is found at last; NothingWrong with these words if nothing is by then."""
+    until = time.monotonic() + seconds
+    while not (came := found()):
         if time.monotonic() > until:
-            raise NothingWrong(f"The run did not come to its approval in time, {else_}.")
-        time.sleep(0.1)
+            raise NothingWrong(else_)
+        time.sleep(0.01)
+    return came
 
 
 def follow_up(agent: Agent, by: Actor | None) -> Run:
@@ -116,11 +118,8 @@ def follow_up(agent: Agent, by: Actor | None) -> Run:
 
 def close_ticket(run: Run) -> None:
     """Close the ticket, once the run waits for that."""
-    until = time.monotonic() + PATIENCE
-    while not Run.objects.filter(pk=run.pk, state="waiting").exists():
-        if time.monotonic() > until:
-            raise NothingWrong("The run did not come to wait in time, so its ticket was not closed.")
-        time.sleep(0.05)
+    waits = Run.objects.filter(pk=run.pk, state="waiting")
+    _in_time(waits.exists, PATIENCE, "The run did not come to wait in time, so its ticket was not closed.")
     _ask_desk("POST", f"/tickets/{run.scope['ticket'][0]}/status", json={"status": "closed"})
 
 
