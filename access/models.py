@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from access import append_only
+from access.audit_models import AuditSeal, Sealer  # noqa: F401  Django looks for models here
 from access.ids import uuid7
 from config import clock
 

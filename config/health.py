@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from access import append_only
+from access import append_only, sealing
 
 
 @require_safe
@@ -22,7 +22,8 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """200 if it can do its work, else 503 and which part is not ready."""
     parts = {name: _word(check) for name, check in CHECKS.items()}
     ready = all(word == "ok" for word in parts.values())
-    return JsonResponse({"ready": ready, **parts}, status=200 if ready else 503)
+    told = {name: _word(check) for name, check in TOLD.items()}
+    return JsonResponse({"ready": ready, **parts, **told}, status=200 if ready else 503)
 
 
 def _database() -> str:
@@ -41,6 +42,10 @@ def _append_only() -> str:
     return "triggers missing: run manage.py migrate" if append_only.missing() else "ok"
 
 
+def _sealer() -> str:
+    return "lags: is a worker with its beat running?" if sealing.lags() else "ok"
+
+
 def _word(check: Callable[[], str]) -> str:
     try:
         return check()
@@ -49,3 +54,5 @@ def _word(check: Callable[[], str]) -> str:
 
 
 CHECKS: dict[str, Callable[[], str]] = {"database": _database, "valkey": _valkey, "append_only": _append_only}
+# said and no reason to take this process out of service: another one is to blame
+TOLD: dict[str, Callable[[], str]] = {"audit_sealer": _sealer}

@@ -303,6 +303,7 @@ CELERY_BEAT_SCHEDULE = {
     "expire": {"task": "approvals.expire", "schedule": 3.0, "options": {"expires": 10}},
     "chase": {"task": "approvals.chase", "schedule": 5.0, "options": {"expires": 10}},
     "notify": {"task": "approvals.notify", "schedule": 2.0, "options": {"expires": 10}},
+    "seal": {"task": "access.seal", "schedule": 5.0, "options": {"expires": 10}},
 }
 
 # --- logging ---------------------------------------------------------------------------------------------------------------------

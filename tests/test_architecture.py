@@ -26,6 +26,7 @@ WRITERS = {
     "runs/log.py": {"Run", "Event", "events"},
     "approvals/decisions.py": {"Decision", "decisions"},
     "access/audit.py": {"AuditEntry"},
+    "access/sealing.py": {"AuditSeal", "Sealer"},
     "runs/signals.py": {"Signal", "signals"},
     "approvals/groups.py": {"ReviewerGroup", "GroupMember", "GroupVersion"},
     "approvals/policy.py": {"Policy", "PolicySet", "policies"},

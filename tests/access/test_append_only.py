@@ -17,8 +17,8 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models import Model
 from django.test import Client
 
-from access import append_only
-from access.models import AuditEntry
+from access import append_only, sealing
+from access.models import AuditEntry, AuditSeal
 from approvals import decisions, groups
 from approvals.models import Decision, GroupVersion, StandingUse
 from runs.models import Event
@@ -27,7 +27,7 @@ from tests.approvals.mailing import propose_mail
 from tests.approvals.test_standing_grants import stands
 
 ROOT = Path(__file__).resolve().parents[2]
-PROTECTED = (AuditEntry, Event, Decision, StandingUse, GroupVersion)
+PROTECTED = (AuditEntry, AuditSeal, Event, Decision, StandingUse, GroupVersion)
 on_both = pytest.mark.parametrize("model", PROTECTED, ids=lambda model: model.__name__)
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,6 +47,7 @@ def written(cast) -> None:
     run = factories.make_run(cast)
     factories.note(run, sender="agent:1")
     factories.end(run)
+    sealing.seal()
 
 
 def everything(model: type[Model]) -> list[tuple[Any, ...]]:
@@ -75,6 +76,7 @@ def test_after_all_migrations_every_trigger_is_there():
 
 FIELD = {
     AuditEntry: ("verb", "forged"),
+    AuditSeal: ("hash", "forged"),
     Event: ("type", "note.forged"),
     Decision: ("verdict", "approved"),
     StandingUse: ("digest", "forged"),
@@ -173,7 +175,7 @@ def test_a_new_row_replaces_none_whatever_they_have_in_common(written, model):
     """SQLite deletes the row that is there on a clash in any unique index, or in the hidden rowid: not only on the primary key."""
     table = model._meta.db_table
     clashes = [["rowid"], *unique_indexes(table)]
-    assert len(clashes) == {AuditEntry: 2, Event: 4, Decision: 3, StandingUse: 4, GroupVersion: 3}[model]
+    assert len(clashes) == {AuditEntry: 2, AuditSeal: 3, Event: 4, Decision: 3, StandingUse: 4, GroupVersion: 3}[model]
     for shared in clashes:
         columns, values = copied(table, shared)
         for verb in ("INSERT OR REPLACE", "REPLACE"):
@@ -198,7 +200,8 @@ def copied(table: str, shared: list[str]) -> tuple[list[str], list[Any]]:
     with closing(sqlite3.connect(connection.settings_dict["NAME"])) as raw:
         rows = raw.execute(f"SELECT rowid, * FROM {table} WHERE {chosen}")
         row = dict(zip([column[0] for column in rows.description], rows.fetchone(), strict=True))
-    for own, fresh in {"seq": 999_999, "sender": uuid4().hex, "id": uuid4().hex, "round": 999, "rowid": None}.items():
+    anew = {"seq": 999_999, "number": 999_999, "round": 999, "rowid": None} | {name: uuid4().hex for name in ("sender", "id", "entry")}
+    for own, fresh in anew.items():
         if own in row and own not in shared:
             row[own] = fresh
     if "rowid" in shared and "run_id" in row:

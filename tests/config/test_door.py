@@ -86,7 +86,10 @@ def test_healthz_needs_nothing(client: Client) -> None:
 @pytest.mark.django_db
 def test_readyz_says_what_is_in_place(client: Client) -> None:
     told = client.get("/readyz")
-    assert (told.status_code, told.json()) == (200, {"ready": True, "database": "ok", "valkey": "ok", "append_only": "ok"})
+    assert (told.status_code, told.json()) == (
+        200,
+        {"ready": True, "database": "ok", "valkey": "ok", "append_only": "ok", "audit_sealer": "ok"},
+    )
 
 
 @pytest.mark.django_db
