@@ -25,6 +25,7 @@ class WorkspaceKey(models.Model):
     wrapped = models.BinaryField()
     created_at = models.DateTimeField(default=clock.now, editable=False)
 
+    retired_at = models.DateTimeField(null=True, editable=False)  # a newer version came, and nothing is wrapped under this one any more
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "version"], name="workspace_key_once")]
 

@@ -7,31 +7,29 @@ content can be moved to another row.
 
 import hashlib
 import secrets
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 
 import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from access import inserting
 from access.errors import Refusal
 from access.ids import uuid7
 from access.inserting import Statement
 from access.models import User
+from artifacts import keys
 from artifacts.models import Label, Payload, WorkspaceKey
 from artifacts.redaction import redact
 from config import clock
 
 MAX_BYTES = 12 * 1024 * 1024
-_NONCE, _SALT = 12, 32
+_SALT = 32
 
 
 class PayloadTooLarge(Refusal):
@@ -69,7 +67,7 @@ def keep(workspace_id: UUID, content: bytes | str, *, label: Label | str, media_
 
 def sealed(workspace_id: UUID, contents: Iterable[tuple[bytes | str, Label | str, str]]) -> list[Payload]:
     """Payloads of (content, label, media type), sealed and redacted but not stored: all that takes time, before anything is locked."""
-    key = _current_key(workspace_id)
+    key = keys.current(workspace_id)
     return [_sealed(key, _bytes(content), str(label), media_type) for content, label, media_type in contents]
 
 
@@ -122,8 +120,8 @@ def _sealed(key: WorkspaceKey, data: bytes, label: str, media_type: str) -> Payl
         size=len(data),
         commitment=commit(salt, data),
         key=key,
-        wrapped=_seal(_unwrap(key), salt + data_key, pk),
-        content=_seal(data_key, data, pk),
+        wrapped=keys.seal(keys.unwrap(key), salt + data_key, pk.bytes),
+        content=keys.seal(data_key, data, pk.bytes),
         rendition=rendition.text,
         findings=dict(rendition.findings),
     )
@@ -164,6 +162,25 @@ def sizes(ids: Iterable[UUID]) -> dict[UUID, int]:
     return dict(Payload.objects.filter(pk__in=set(ids)).values_list("id", "size"))
 
 
+def rewrapped(rows: Iterable[Payload], newest: WorkspaceKey) -> tuple[int, int]:
+    """Wrap what opens these payloads under another key of their workspace. How many that were, and how many did not open.
+
+    One transaction. What was erased meanwhile, or wrapped anew by somebody else, stays as it is.
+    """
+    moved = closed = 0
+    with transaction.atomic():
+        for row in rows:
+            try:
+                fresh = keys.seal(keys.unwrap(newest), _secret(row), row.pk.bytes) if row.wrapped is not None else None
+            except InvalidTag:
+                closed += 1
+                continue
+            same = Payload.objects.filter(pk=row.pk, key_id=row.key_id, wrapped__isnull=fresh is None)
+            moved += same.update(key=newest, wrapped=fresh)
+        keys.needed_again({row.key_id for row in rows})
+    return moved, closed
+
+
 def erase(payload: Payload, *, by: User) -> None:
     """Destroy salt, key, bytes and rendition. The log keeps its numbering and hashes."""
     gone = {"wrapped": None, "content": None, "rendition": None, "findings": {}, "erased_at": clock.now(), "erased_by": by}
@@ -171,62 +188,13 @@ def erase(payload: Payload, *, by: User) -> None:
         raise Erased
 
 
+def _secret(payload: Payload) -> bytes:
+    """Salt ‖ data key."""
+    return keys.unseal(keys.unwrap(payload.key), bytes(payload.wrapped), payload.pk.bytes)
+
+
 def _open(payload: Payload) -> tuple[bytes, bytes]:
     if payload.wrapped is None or payload.content is None:
         raise Erased
-    secret = _unseal(_unwrap(payload.key), bytes(payload.wrapped), payload.pk)
-    return secret[:_SALT], _unseal(secret[_SALT:], bytes(payload.content), payload.pk)
-
-
-def _current_key(workspace_id: UUID) -> WorkspaceKey:
-    """The newest key. It is looked for again after some seconds; one whose transaction may yet be taken back is not remembered."""
-    read_at, known = _keys.get(workspace_id, (0.0, None))
-    if known is not None and time.monotonic() - read_at < _REMEMBERED:
-        return known
-    newest = WorkspaceKey.objects.filter(workspace_id=workspace_id).order_by("-version").first()
-    if newest is None:
-        return _first_key(workspace_id)
-    transaction.on_commit(partial(_remember, newest, time.monotonic()))  # at once, if no transaction is open
-    return newest
-
-
-def _remember(key: WorkspaceKey, read_at: float) -> None:
-    if len(_keys) > _KEYS_KEPT:
-        _keys.clear()
-    _keys[key.workspace_id] = read_at, key
-
-
-_REMEMBERED = 5.0  # seconds
-_KEYS_KEPT = 1000
-_keys: dict[UUID, tuple[float, WorkspaceKey]] = {}
-
-
-def _first_key(workspace_id: UUID) -> WorkspaceKey:
-    wrapped = _seal(_master(), AESGCM.generate_key(256), workspace_id)
-    try:
-        with transaction.atomic():
-            return WorkspaceKey.objects.create(workspace_id=workspace_id, version=1, wrapped=wrapped)
-    except IntegrityError:  # somebody else was faster
-        return WorkspaceKey.objects.get(workspace_id=workspace_id, version=1)
-
-
-def _unwrap(key: WorkspaceKey) -> bytes:
-    return _unwrapped(bytes(key.wrapped), key.workspace_id)
-
-
-@lru_cache(maxsize=256)
-def _unwrapped(wrapped: bytes, workspace_id: UUID) -> bytes:
-    return _unseal(_master(), wrapped, workspace_id)
-
-
-def _master() -> bytes:
-    return settings.HANDRAIL_VAULT_KEY
-
-
-def _seal(key: bytes, data: bytes, bound_to: UUID) -> bytes:
-    nonce = secrets.token_bytes(_NONCE)
-    return nonce + AESGCM(key).encrypt(nonce, data, bound_to.bytes)
-
-
-def _unseal(key: bytes, sealed: bytes, bound_to: UUID) -> bytes:
-    return AESGCM(key).decrypt(sealed[:_NONCE], sealed[_NONCE:], bound_to.bytes)
+    secret = _secret(payload)
+    return secret[:_SALT], keys.unseal(secret[_SALT:], bytes(payload.content), payload.pk.bytes)

@@ -25,14 +25,14 @@ if DEMO or not env.text("DATABASE_URL"):
 # --- secrets ---------------------------------------------------------------------------------------------------------------------
 
 
-def _vault_key(value: str) -> bytes:
+def _vault_key(value: str, name: str = "HANDRAIL_VAULT_KEY") -> bytes:
     """32 bytes, written in base64."""
     try:
         key = base64.b64decode(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4), validate=True)
     except ValueError:
         key = b""
     if len(key) != 32:
-        raise env.OddSetting("HANDRAIL_VAULT_KEY must be 32 random bytes in base64, as `openssl rand -base64 32` prints them.")
+        raise env.OddSetting(f"{name} must be 32 random bytes in base64, as `openssl rand -base64 32` prints them.")
     return key
 
 
@@ -53,6 +53,8 @@ else:
     if len(SECRET_KEY) < 50:
         raise env.OddSetting("SECRET_KEY must have 50 characters or more.")
 
+# those that it came after: what they sealed opens still, until `manage.py vaultkey rewrap-master` has sealed it anew
+HANDRAIL_VAULT_KEY_OLD = tuple(_vault_key(each, "Each of HANDRAIL_VAULT_KEY_OLD") for each in env.secrets("HANDRAIL_VAULT_KEY_OLD"))
 # --- where people find it --------------------------------------------------------------------------------------------------------
 
 TRUST_PROXY = env.flag("TRUST_PROXY")  # a proxy in front ends TLS and sets X-Forwarded-Proto and -For, whatever a client sent
@@ -324,6 +326,7 @@ LOGGING = {
         "celery.app.trace": {"level": "WARNING"},  # one line a second for the sweep would bury everything else
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},
+    "rewrap": {"task": "artifacts.rewrap", "schedule": 30.0, "options": {"expires": 30}},
         "daphne": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},

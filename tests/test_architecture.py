@@ -33,7 +33,8 @@ WRITERS = {
     "runs/engine/journal.py": {"JournalEntry", "journal"},
     "runs/steps.py": {"AgentStep", "agent_steps"},
     "runs/webhooks.py": {"ReceivedWebhook", "WebhookSource", "WebhookWait", "webhooks", "webhook_waits"},
-    "artifacts/vault.py": {"Payload", "WorkspaceKey"},
+    "artifacts/vault.py": {"Payload"},
+    "artifacts/keys.py": {"WorkspaceKey"},
 }
 # who else makes a row, for the writer to save; a redaction's Policy is another thing
 MAKERS = {"runs/starting.py": {"Run"}, "artifacts/redaction.py": {"Policy"}}

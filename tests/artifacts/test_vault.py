@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from artifacts import vault
+from artifacts import keys, vault
 from artifacts.models import Label, Payload, WorkspaceKey
 from artifacts.vault import Erased, PayloadTooLarge
 from config import clock
@@ -22,9 +22,9 @@ TEXT = "Card 4111 1111 1111 1111, Marta Oyelaran"
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """No unwrapped key of another test is remembered."""
-    vault._unwrapped.cache_clear()
+    keys._unwrapped.cache_clear()
     yield
-    vault._unwrapped.cache_clear()
+    keys._unwrapped.cache_clear()
 
 
 def kept(cast, content: bytes | str = TEXT, **more) -> Payload:
@@ -129,7 +129,7 @@ def test_what_was_cut_does_not_open(cast, column):
 def test_a_wrong_master_key_opens_nothing(cast, settings):
     payload = kept(cast)
     settings.HANDRAIL_VAULT_KEY = bytes(32)
-    vault._unwrapped.cache_clear()  # as in another process
+    keys._unwrapped.cache_clear()  # as in another process
     with pytest.raises(InvalidTag):
         vault.open_bytes(again(payload))
     with pytest.raises(InvalidTag):
@@ -154,7 +154,7 @@ def test_a_key_that_is_moved_to_another_workspace_does_not_open(cast):
 
 def test_the_newest_key_seals_and_the_older_still_opens(cast):
     old = kept(cast)
-    fresh = vault._seal(vault._master(), bytes(range(32)), cast.workspace.pk)
+    fresh = keys.seal(keys._master(), bytes(range(32)), cast.workspace.pk.bytes)
     newest = WorkspaceKey.objects.create(workspace=cast.workspace, version=2, wrapped=fresh)
     new = kept(cast)
     assert new.key == newest and old.key.version == 1
