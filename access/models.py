@@ -7,6 +7,7 @@ from django.db.models.functions import Lower
 from access import append_only
 from access.audit_models import AuditSeal, Sealer  # noqa: F401  Django looks for models here
 from access.ids import uuid7
+from access.role_models import RoleChange, RoleVersion  # noqa: F401  Django looks for models here
 from config import clock
 
 
@@ -45,6 +46,7 @@ class Workspace(models.Model):
     slug = models.SlugField(unique=True)
     name = models.CharField(max_length=120)
     mail_domains = models.JSONField(default=list)  # addresses at these domains are inside
+    second_admin = models.BooleanField(null=True)  # whether a change of roles takes one; null: as soon as there are two
     created_at = models.DateTimeField(default=clock.now, editable=False)
 
     workspace_path = "id"
@@ -54,11 +56,13 @@ class Workspace(models.Model):
 
 
 class Role(models.Model):
-    """A named set of capabilities in one workspace."""
+    """A named set of capabilities in one workspace. access/roles.py changes it, and keeps every version."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="roles")
     name = models.CharField(max_length=60)
     capabilities = models.JSONField(default=list)
+    version = models.PositiveIntegerField(default=1)
+    retired_at = models.DateTimeField(null=True, blank=True)  # nobody holds it, and nobody is given it
 
     workspace_path = "workspace"
 
