@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from artifacts import readings
+from artifacts import machinery, persons, readings
 from artifacts.readings import HIDDEN, View
 
-SECRET, CARD, IBAN, PATH, EMAIL, PHONE = "secret", "card", "iban", "path", "email", "phone"
-KINDS = (SECRET, CARD, IBAN, PATH, EMAIL, PHONE)  # the first wins where two overlap
+SECRET, PROMPT, CARD, IBAN, PATH, EMAIL, PHONE = "secret", "prompt", "card", "iban", "path", "email", "phone"
+KINDS = (SECRET, PROMPT, CARD, IBAN, PATH, EMAIL, PHONE)  # the first wins where two overlap
 _SHORTEST = 3  # characters of the shortest thing there is to find: a@b
 MAX_LAYERS = 3  # escapes in escapes, blobs in blobs
 
@@ -63,7 +63,7 @@ def _read(text: str, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
 
 
 def _over_lines(text: str, joined: View, kinds: frozenset[str], depth: int) -> Iterator[Finding]:
-    for kind, detector in SHAPES:
+    for kind, detector in (*SHAPES, (SECRET, long_values)):
         if kind in kinds:
             for span in detector(joined.text):
                 start, end = joined.source(*span)
@@ -88,14 +88,16 @@ def _where_it_ends(text: str, start: int, end: int) -> int:
     """A value that goes on after a line break ends where a next line is an ordinary word: “…d4f0\\nThanks” loses only its first line."""
     for gap in _LINE_BREAK.finditer(text, start, end):
         rest = _WORD.match(text, gap.end())
-        if rest and not _TOKEN_LIKE.search(rest[0]) and len(rest[0]) < 16:
+        if rest and not _TOKEN_LIKE.match(rest[0]) and len(rest[0]) < 16:
             return gap.start()
     return end
 
 
 _LINE_BREAK = re.compile(r"[ \t]{0,8}\\?\r?\n[ \t>|*#]{0,16}")
 _WORD = re.compile(r"[^\s]{1,64}")
-_TOKEN_LIKE = re.compile(r"\d|[a-z][A-Z]|[A-Z]{4}|[_+/=]")
+_TOKEN_LIKE = re.compile(
+    r"(?!\d{1,4}[-./:]\d\d?[-./:]\d|\d{1,3}[.:)]?$)(?:.*?\d|.*?[a-z][A-Z]|.*?[A-Z]{4}|.*?[_+/=])"
+)  # but no date, no count
 
 
 def _merged(findings: Iterator[Finding]) -> tuple[Finding, ...]:
@@ -264,10 +266,22 @@ _PAIRS: tuple[_Pair, ...] = (
     _pair(rf"{_WEAK}\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", "pass pwd token cred sig jwt hmac otp pin tan cv", _is_long_value),
     _pair(rf"{_LINE}{_SEPARATOR}(?:{_QUOTED}|(?P<bare>[^\s\"'<>][^\n\"'<>]{{0,8191}}))", "authorization cookie"),
     _pair(rf"--?{_ANY}[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})", _NEEDLES + " pin tan"),
-    _pair(rf"{_ANY} {{1,2}}(?:is|was|ist|lautet|est|es|è|é)[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})", _NEEDLES + " pin tan", _is_odd_value),
+    _pair(
+        rf"{_ANY} {{1,2}}(?:is|was|ist|lautet|est|es|è|é)(?:[ \t]{{1,4}}|[ \t]{{0,4}}\r?\n[ \t>]{{0,8}})(?:{_QUOTED}|{_BARE})",
+        _NEEDLES + " pin tan",
+        _is_odd_value,
+    ),
     _pair(rf"<[\w:.-]{{0,40}}{_ANY}[\w:.-]{{0,20}}(?: [^<>]{{0,200}})?>(?P<bare>[^<]{{1,4096}})<", _NEEDLES + " pin tan"),
     _pair(r"\b(?:bearer|basic|apikey) {1,2}(?P<bare>[A-Za-z0-9._~+/=-]{12,8192})", "bearer basic apikey", _is_long_value),
 )
+
+
+def long_values(text: str) -> Spans:
+    """Of `pairs` those that are so long that a line may have ended within them."""
+    return ((start, end) for start, end in pairs(text) if end - start >= _BREAKS)
+
+
+_BREAKS = 12
 
 
 def random_after_keyword(text: str) -> Spans:
@@ -417,38 +431,6 @@ def paths(text: str) -> Spans:
                 yield match.start(), match.start() + len(match[0].rstrip(" .!?"))
 
 
-# Persons
-
-_EMAIL = re.compile(
-    r"(?<![\w.!#$%&*+=?^{|}~-])(?:[\w.!#$%&'*+=?^{|}~-]{1,64}|\"[^\"\n]{1,64}\")@(?:[^\W_](?:[\w-]{0,62}[^\W_])?\.){0,8}[^\W_](?:[\w-]{0,62}[^\W_])?(?![\w-])"
-    r"|(?<![\w.!#$%&*+=?^{|}~-])[\w.+-]{1,64}@\[[0-9A-Fa-f:.IPv]{2,60}\]"
-)
-_PHONE = re.compile(
-    r"(?<![\w.+/:-])(?:(?P<sure>\+|00(?=[1-9])|tel:\+?)[ \t]?|(?=[(0-9]))(?:\((?=\d{1,5}\)))?\d(?:[ \t\-./()]{0,3}\d){6,14}(?![\w])"
-)
-# the countries whose tax numbers begin with their letters; what begins with a zero after them is a telephone number all the same
-_TAX_NUMBER = re.compile(r"\b(?:AT|BE|BG|CHE|CY|CZ|DE|DK|EE|EL|ES|FI|FR|GB|HR|HU|IE|IT|LT|LU|LV|MT|NL|NO|PL|PT|RO|SE|SI|SK|XI)[ \u00a0-]?$")
-_DATE = re.compile(r"\d{4}[-./]\d\d?[-./]\d\d?(?!\d)|\d\d?[-./]\d\d?[-./]\d{4}(?!\d)|\d{1,3}(?:\.\d{1,3}){3}(?![.\d])")
-
-
-def emails(text: str) -> Spans:
-    """E-mail addresses, also with letters of other scripts."""
-    if "@" in text:
-        for match in _EMAIL.finditer(text):
-            yield match.span()
-
-
-def phones(text: str) -> Spans:
-    """Telephone numbers: with a country's code, a leading zero or bracket, or in three or more groups. Not dates, not IP addresses, and
-    not what a country's letters in front make a tax number."""
-    for match in _PHONE.finditer(text):
-        if _DATE.match(match[0]) or (match[0][0] in "123456789" and _TAX_NUMBER.search(text[max(0, match.start() - 6) : match.start()])):
-            continue
-        groups = re.findall(r"\d+", match[0])
-        if match["sure"] or match[0][0] in "(0" or (len(groups) >= 3 and all(len(group) <= 5 for group in groups)):
-            yield match.span()
-
-
 # A kind may have many detectors. SHAPES know where their value ends by its own shape, so that they can be tried over a line break.
 SHAPES: tuple[tuple[str, Detector], ...] = ((SECRET, tokens), (SECRET, private_keys), (IBAN, ibans))
 DETECTORS: tuple[tuple[str, Detector], ...] = (
@@ -456,8 +438,9 @@ DETECTORS: tuple[tuple[str, Detector], ...] = (
     (SECRET, url_credentials),
     (SECRET, pairs),
     (SECRET, random_after_keyword),
+    (PROMPT, machinery.values),
     (CARD, cards),
     (PATH, paths),
-    (EMAIL, emails),
-    (PHONE, phones),
+    (EMAIL, persons.emails),
+    (PHONE, persons.phones),
 )

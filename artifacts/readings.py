@@ -107,7 +107,7 @@ def _plain(char: str) -> str:
 
 
 def unescaped(text: str) -> View | None:
-    """With URL, JSON, HTML and quoted-printable escapes undone once and tags taken out; None if there are none."""
+    """With URL, JSON, HTML, CSV and quoted-printable escapes undone once and tags taken out; None if there are none."""
     return rewritten(text, _ESCAPE, _undo)
 
 
@@ -118,6 +118,7 @@ _ESCAPE = re.compile(
       | (?P<entity>&(?:\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,8});?)
       | (?P<soft>=[ \t]{0,8}\r?\n)
       | (?P<quoted>=[0-9A-F]{2}(?:=[89AB][0-9A-F]){0,3})
+      | (?P<doubled>""(?:(?<=[\w.!?}\]]"")|(?=[\w{[\\/-])))
       | (?P<tag><[A-Za-z/!][^<>]{0,500}>)""",
     re.VERBOSE,
 )
@@ -134,7 +135,7 @@ def _undo(match: re.Match[str]) -> str:
         return _SHORT.get(text[1:], text[1:])
     if kind == "entity":
         return html.unescape(text)
-    return ""
+    return '"' if kind == "doubled" else ""
 
 
 def _pair(text: str) -> list[str]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from artifacts import detectors, structured
 from artifacts.charsets import Decoded, decode
-from artifacts.detectors import CARD, EMAIL, IBAN, PATH, PHONE, SECRET, Finding
+from artifacts.detectors import CARD, EMAIL, IBAN, PATH, PHONE, PROMPT, SECRET, Finding
 from artifacts.messages import NotAMessage, preview
 from artifacts.readings import HIDDEN
-from artifacts.rendition import PROMPT, UNREADABLE, Glyph, Hidden, More, Segment, Text, add, mark, marked, plain, segments
+from artifacts.rendition import UNREADABLE, Glyph, Hidden, More, Segment, Text, add, mark, marked, plain, segments
 from artifacts.structured import Piece
 
 __all__ = ["DEFAULT", "Glyph", "Hidden", "More", "Policy", "Rendition", "Text", "narrow", "plain", "redact", "segments"]
@@ -26,7 +26,7 @@ _BEYOND = 8 * 1024  # looked at past the end, for what begins before it
 _ROUNDS = 8  # what is hidden can bring something else to light: looked again until nothing is found
 _MOSTLY = 0.1  # of which more than this cannot be read is not text
 _CHUNK = 1024
-ALWAYS = frozenset({SECRET, CARD, IBAN, PATH})
+ALWAYS = frozenset({SECRET, PROMPT, CARD, IBAN, PATH})
 PERSONAL = frozenset({EMAIL, PHONE})
 
 

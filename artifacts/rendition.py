@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from artifacts.detectors import CARD, EMAIL, IBAN, PATH, PHONE, SECRET
+from artifacts.detectors import CARD, EMAIL, IBAN, PATH, PHONE, PROMPT, SECRET
 
-PROMPT, UNREADABLE = "prompt", "unreadable"
+UNREADABLE = "unreadable"
 WORDS: Mapping[str, str] = {
     SECRET: "secret",
     CARD: "card number",

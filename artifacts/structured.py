@@ -10,8 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from artifacts.detectors import SECRET, Finding
-from artifacts.rendition import PROMPT, Hidden, Segment, Text, add
+from artifacts.detectors import PROMPT, SECRET, Finding
+from artifacts.rendition import Hidden, Segment, Text, add
 
 _TOKEN = re.compile(r'\s*(?P<token>"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+)', re.DOTALL)
 _LITERALS = frozenset({"true", "false", "null"})

@@ -73,7 +73,6 @@ VIEWS = re.compile(r"[/_](views|api|consumers|pages|sockets)\.py$")
 CAPABILITIES_READERS = {"access/rules.py"}
 FUNCTION_MAX, FILE_MAX = 60, 450  # lines
 LONGER = {  # file → lines at most, and why it is one file
-    "artifacts/detectors.py": (480, "one detector after another, which share what they are made of"),
     "runs/listing.py": (460, "the list's rows, and each of its filters and words"),
     "runs/vocabulary.py": (560, "one class a type: the design's table"),
 }

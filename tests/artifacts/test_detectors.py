@@ -449,6 +449,11 @@ HOSTILE = {
     "equals": "=",
     "cookie": "cookie: ",
     "bearer": "bearer ",
+    "doubled quotes": 'a""',
+    "hook bodies": "hook_body:",
+    "prompts": '"prompt": {',
+    "quoted prompts": '"prompt": "',
+    "phones over lines": "+49 1\n",
 }
 
 
