@@ -12,7 +12,7 @@ PERSON = {"null": True, "on_delete": django.db.models.deletion.PROTECT, "related
 
 
 class Migration(migrations.Migration):
-    dependencies = [("access", "0005_open_sessions")]
+    dependencies = [("access", "0004_seals")]
 
     operations = [
         migrations.AddField("workspace", "second_admin", models.BooleanField(null=True)),
