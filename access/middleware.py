@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 
+from access import open_sessions
 from access.rules import Actor, authenticate
 
 
@@ -15,7 +16,9 @@ class ActorMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request.actor = SimpleLazyObject(lambda: actor_of(request))
-        return self.get_response(request)
+        response = self.get_response(request)
+        open_sessions.used(request)
+        return response
 
 
 def actor_of(request: HttpRequest) -> Actor:

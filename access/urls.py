@@ -1,6 +1,6 @@
 from django.urls import path
 
-from access import views
+from access import account_views, views
 
 app_name = "access"
 urlpatterns = [
@@ -8,4 +8,8 @@ urlpatterns = [
     path("sign-in/as", views.sign_in_as, name="sign_in_as"),
     path("sign-out", views.sign_out, name="sign_out"),
     path("theme", views.theme, name="theme"),
+    path("account", account_views.account, name="account"),
+    path("account/sessions/<uuid:session_id>/end", account_views.end_session, name="end_session"),
+    path("account/sessions/end-others", account_views.end_other_sessions, name="end_other_sessions"),
+    path("account/password", account_views.change_password, name="change_password"),
 ]

@@ -10,7 +10,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access import demo, sessions
 from access.forms import SignIn
+from access.lockout import WAIT, Tries
 from access.models import Workspace
+from access.sessions import Refused, SignedIn
+from config import clock
 
 YEAR = 60 * 60 * 24 * 365
 
@@ -23,9 +26,19 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return redirect(_next(request)) if request.actor.kind == "human" else _page(request, SignIn())
     form = SignIn(request.POST)
-    if form.is_valid() and sessions.by_password(request, **form.cleaned_data):
-        return redirect(_next(request))
-    return _page(request, form, status=422)
+    if not form.is_valid():
+        return _page(request, form, status=422)
+    got = sessions.by_password(request, **form.cleaned_data)
+    return redirect(_next(request)) if isinstance(got, SignedIn) else _wrong(request, form, got)
+
+
+def _wrong(request: HttpRequest, form: SignIn, got: Refused) -> HttpResponse:
+    """What was typed as an e-mail stays; what is left to try is the same for an account that is not there."""
+    until = got.tries.until
+    response = _page(request, form, status=429 if until else 422, tries=got.tries)
+    if until:
+        response.headers["Retry-After"] = str(max(int((until - clock.now()).total_seconds()), 1))
+    return response
 
 
 @require_POST
@@ -54,9 +67,11 @@ def theme(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _page(request: HttpRequest, form: SignIn, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, form: SignIn, status: int = 200, tries: Tries | None = None) -> HttpResponse:
     context = {
         "form": form,
+        "tries": tries,
+        "minutes": int(WAIT.total_seconds() // 60),
         "next": _next(request),
         "workspace": _only_workspace(),
         "demo_people": demo.people() if demo.is_open(request) else [],

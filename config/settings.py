@@ -2,6 +2,7 @@
 
 import base64
 import secrets
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -76,6 +77,9 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
+    "allauth.account",  # allauth.mfa reads its models; its pages and addresses are not used
+    "allauth.mfa",
     "access",
     "artifacts",
     "runs",
@@ -127,6 +131,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "access.middleware.ActorMiddleware",
     "access.pages.RefusalPages",
 ]
@@ -158,7 +163,7 @@ USE_I18N = False
 # --- people ----------------------------------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "access.User"
-SILENCED_SYSTEM_CHECKS = ["auth.E003"]  # an address is unique whatever its case, by the constraint user_email_once on Lower("email")
+SILENCED_SYSTEM_CHECKS = ["auth.E003", "auth.W004"]  # an address is unique whatever its case: user_email_once on Lower("email")
 LOGIN_URL = "access:sign_in"
 LOGIN_REDIRECT_URL = "/"
 AUTH_PASSWORD_VALIDATORS = [
@@ -166,6 +171,22 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# too many wrong answers: see access/lockout.py. axes keeps no log of its own, and no word that somebody typed
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+SILENCED_SYSTEM_CHECKS += ["axes.W002"]  # the middleware turns a lock into a page of axes'; ours says it in place
+AXES_HANDLER = "access.lockout.Attempts"
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = ["username", "ip_address"]
+AXES_USERNAME_FORM_FIELD = "email"
+AXES_USERNAME_CALLABLE = "access.lockout.counted_as"
+AXES_CLIENT_IP_CALLABLE = "access.addresses.home"
+AXES_CLIENT_STR_CALLABLE = "access.lockout.told_as"
+AXES_SENSITIVE_PARAMETERS = ["email", "code", "next", "credential", "csrfmiddlewaretoken"]
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_DISABLE_ACCESS_LOG = True
+AXES_VERBOSE = False
 SESSION_COOKIE_AGE = 12 * 3600
 # browsers keep one jar of cookies for all ports of a host: the names keep the demo apart from whatever else runs on this machine,
 # and `__Host-` makes browsers refuse a cookie that a neighbouring subdomain or plain HTTP tried to plant
@@ -334,5 +355,9 @@ LOGGING = {
         "openai": {"level": "WARNING"},  # at DEBUG it writes whole requests, prompts and all
         "pydantic_ai": {"level": "WARNING"},
         "mail.log": {"level": "WARNING"},
+        "axes": {"level": "ERROR"},
+        "allauth": {"level": "WARNING"},
+        "authlib": {"level": "WARNING"},
+        "urllib3": {"level": "WARNING"},
     },
 }

@@ -40,6 +40,7 @@ PEOPLE = ["nobody", "gone", "olga", "riley", "morgan", "otto", "ada", "priya", "
 # gone: was deactivated while signed in. agent: the key of the agent whose run it is; colleague: another agent's of the same workspace;
 # stranger: of another workspace's. The rest are the cast's: olga is of another workspace, riley reviews, morgan and priya manage
 EVERYBODY = "ok " * 12
+PERSONS = "in in ok ok ok ok ok ok in in in in"
 THOSE_WHO_SEE = "in in none ok ok ok ok ok ok none none in"
 THOSE_WHO_SEE_APPROVALS = "in in none ok ok ok ok ok none none none in"
 NOBODY = "00000000-0000-0000-0000-000000000000"
@@ -58,6 +59,11 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "demo/runs", "none " * 12, {"data": {"misbehave": "killed-worker"}}),
     ("POST", "demo/desk", "none " * 12, {}),
     ("POST", "theme", EVERYBODY, {"data": {"theme": "dark"}}),
+    # a person's own account; an agent has none
+    ("GET", "account", PERSONS, {}),
+    ("POST", "account/sessions/<uuid:session_id>/end", PERSONS, {}),
+    ("POST", "account/sessions/end-others", PERSONS, {}),
+    ("POST", "account/password", PERSONS, {"data": {"old": "x", "new": "y"}}),
     # the pages of runs
     ("GET", "runs", "in in ok ok ok ok ok ok ok ok ok in", {}),
     ("GET", "runs/counts", "in in ok ok ok ok ok ok ok ok ok in", {}),
@@ -310,6 +316,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
     values |= {"<source_id>": NOBODY, "<uuid:source_id>": things["webhook"].source_id}
     values |= {"<uuid:group_id>": things["group"].pk, "<group_id>": things["group"].pk}
+    values |= {"<uuid:session_id>": NOBODY}
     values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
     for blank, value in values.items():
         address = address.replace(blank, str(value))

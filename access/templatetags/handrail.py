@@ -141,6 +141,22 @@ def digest(value: str | bytes, chars: int = 12, copy: bool = True, key: str = ""
     )
 
 
+HOW: Final[Mapping[str, str]] = {
+    "password": "by password",
+    "password+totp": "by password and code",
+    "password+recovery": "by password and recovery code",
+    "passkey": "by passkey",
+    "sso": "by single sign-on",
+    "demo": "as a demo person",
+}
+
+
+@register.simple_tag
+def how(signed_in: str) -> str:
+    """How somebody signed in."""
+    return HOW.get(signed_in, "in a way that is not known")
+
+
 @register.simple_tag
 def fuse(until: datetime | None, since: datetime | None = None, form: str = "short") -> SafeString:
     """A deadline that burns down. `form`: "short" (44 min), "left" (44 min left), "long" (44 min left, until 15:15).

@@ -5,7 +5,7 @@ import random
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -323,6 +323,53 @@ def test_a_right_that_is_withdrawn_closes_the_socket(house, agent, start):
 
     ready = {how: asyncio.Event() for how in who}
     asyncio.run(scene())
+
+
+def test_ending_a_session_on_the_account_page_closes_its_socket_and_its_stream_within_a_second(house, start):
+    run = start()["id"]
+    with closing(signed_in(house, "morgan")) as here, closing(signed_in(house, "morgan")) as there:
+        cookie = {"cookie": f"handrail_session={there.cookies['handrail_session']}"}
+
+        async def by_socket(ready: asyncio.Event) -> float:
+            address = f"{house.socket_url}/ws/runs/{run}?after=1"
+            async with websockets.connect(address, additional_headers=headers(cookie), origin=house.base_url) as socket:
+                await socket.recv()
+                ready.set()
+                await all_said(socket)
+                assert socket.close_code == 4401
+                return time.monotonic()
+
+        async def by_stream(ready: asyncio.Event) -> float:
+            address = f"{house.base_url}/api/v1/runs/{run}/stream"
+            async with httpx.AsyncClient(timeout=30) as client, client.stream("GET", address, headers=headers(cookie)) as answer:
+                async for line in answer.aiter_lines():
+                    ready.set() if line.startswith("data") else None
+                return time.monotonic()
+
+        async def scene() -> list[float]:
+            ready = asyncio.Event(), asyncio.Event()
+            open_now = asyncio.create_task(by_socket(ready[0])), asyncio.create_task(by_stream(ready[1]))
+            await asyncio.gather(*(each.wait() for each in ready))
+            answer = await asyncio.to_thread(posted, here, "/account/sessions/end-others")
+            ended = time.monotonic()
+            assert answer.headers["location"] == "/account"
+            return [await each - ended for each in open_now]
+
+        assert all(seconds < 1 for seconds in asyncio.run(scene()))
+        assert there.get("/account").headers["location"].startswith("/sign-in") and here.get("/account").status_code == 200
+
+
+def signed_in(house: House, name: str) -> httpx.Client:
+    client = httpx.Client(base_url=house.base_url, timeout=20)
+    assert posted(client, "/sign-in", email=f"{name}@ours.example", password="a long pass phrase").status_code == 302
+    return client
+
+
+def posted(client: httpx.Client, path: str, **data: str) -> httpx.Response:
+    client.get("/sign-in")
+    return client.post(
+        path, data=data | {"csrfmiddlewaretoken": client.cookies["handrail_csrf"]}, headers={"Referer": str(client.base_url)}
+    )
 
 
 @pytest.mark.timeout(120)
