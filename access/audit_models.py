@@ -3,6 +3,7 @@
 from django.db import models
 
 from access import append_only
+from config import clock
 
 
 @append_only.protect
@@ -31,3 +32,24 @@ class Sealer(models.Model):
 
     def __str__(self) -> str:
         return f"sealed up to #{self.number}"
+
+
+class RefusalTally(models.Model):
+    """Refusals that are alike: the first is an entry, the rest of a minute are counted here and told with the next one, or by the beat."""
+
+    key = models.CharField(max_length=64, primary_key=True)  # SHA-256 of who was refused what
+    workspace = models.ForeignKey("access.Workspace", on_delete=models.CASCADE, null=True, related_name="+")
+    actor_kind = models.CharField(max_length=12)
+    actor_id = models.CharField(max_length=40)
+    subject_kind = models.CharField(max_length=40, blank=True)
+    subject_id = models.CharField(max_length=40, blank=True)
+    told = models.JSONField(default=dict)  # the rest of the entry
+    since = models.DateTimeField(default=clock.now)  # when the last entry was written
+    more = models.PositiveIntegerField(default=0)  # refused since then
+
+    class Meta:
+        # both are asked: how much one actor was refused in a minute, and what has come to rest
+        indexes = [models.Index(fields=["actor_id", "since"], name="tally_of_actor"), models.Index(fields=["since"], name="tally_at_rest")]
+
+    def __str__(self) -> str:
+        return f"{self.more} more refusals of {self.actor_id}"

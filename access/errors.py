@@ -3,12 +3,16 @@
 `config/api.py` turns a Refusal into an RFC 9457 problem, pages into an inline message.
 """
 
+from contextvars import ContextVar
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
 AWAY = (OperationalError, InterfaceError)  # the database is away, or was locked for too long; it says nothing about what was asked
 RETRY_AFTER = "5"  # seconds
+# the refusals of the request that is being answered, for access/refusals.py to write down, wherever they are turned into an answer
+heard: ContextVar[list["Refusal"] | None] = ContextVar("refusals_heard", default=None)
 
 
 class Refusal(Exception):
@@ -16,11 +20,17 @@ class Refusal(Exception):
 
     status: ClassVar[int] = 409
     what_next: ClassVar[str] = ""
+    # what was asked for, where and with which right, if `access.rules` refused; for the audit trail, never part of an answer
+    subject: tuple[str, str] | None = None
+    workspace: UUID | None = None
+    needed: str = ""
 
     def __init__(self, detail: str = "", **extra: Any) -> None:
         self.detail = detail or self.title
         self.extra = extra
         super().__init__(self.detail)
+        if (told := heard.get()) is not None:
+            told.append(self)
 
     @property
     def title(self) -> str:

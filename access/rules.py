@@ -191,11 +191,14 @@ def get(actor: Actor, model: type[M], pk: object, capability: str, *, related: t
     try:
         # without names, select_related would follow every foreign key there is
         found = (within.select_related(*related) if related else within).filter(pk=pk).first()
-        seen = found or shown.filter(pk=pk).exists()
+        seen = found or shown.filter(pk=pk).values_list(model.workspace_path).first()
     except (ValidationError, TypeError, ValueError, OverflowError):  # not an id at all
         raise NotFound from None
     if found is None:
-        raise _lacks(capability) if seen else NotFound
+        refusal = _lacks(capability) if seen else NotFound()
+        refusal.subject, refusal.needed = (model._meta.model_name or "", str(pk)), capability
+        refusal.workspace = seen[0] if seen else None
+        raise refusal
     return found
 
 

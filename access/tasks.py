@@ -2,9 +2,10 @@
 
 from celery import shared_task
 
-from access import sealing
+from access import refusals, sealing
 
 
 @shared_task(name="access.seal", ignore_result=True, expires=10)
 def seal() -> None:
+    refusals.settle()
     sealing.seal()

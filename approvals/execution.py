@@ -14,7 +14,7 @@ from uuid import UUID
 import orjson
 from django.db.models import Q
 
-from access import rules
+from access import audit, rules
 from access.errors import BadInput
 from access.models import User
 from access.rules import Actor
@@ -155,7 +155,9 @@ def resolve(action: ProposedAction, *, by: Actor, outcome: Saying, note: str = "
             raise BadInput("An agent outside ran this, and Handrail can’t look it up.")
         if run.row.workflow and run.row.state in (State.QUEUED, State.RUNNING):
             raise BeingLookedUp(state="unknown")
-        return Resolved(_say(run, action, grant, by, outcome, note, reference), outcome, again=False)
+        said = Resolved(_say(run, action, grant, by, outcome, note, reference), outcome, again=False)
+        audit.record(by, "outcome_said", workspace_id=action.workspace_id, subject=("action", action.pk), outcome=outcome)
+        return said
 
 
 def may_resolve(action: ProposedAction, actor: Actor) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from access import audit
 from access.rules import Actor
 from approvals import decisions, grants, reasons
 from approvals.decisions import No
@@ -47,6 +48,7 @@ def recall(action: ProposedAction, *, by: Actor, reason: str) -> TakenBack:
         kept = vault.keep(action.workspace_id, reason.strip(), label="internal")
         seq = run.append(ActionRecalled(action=action.pk), actor=by, texts={"reason": kept}, caused_by=action.settled_seq)
         decisions.close(action, "recalled", seq, before=("approved",), why=kept)
+        audit.record(by, "recalled", workspace_id=action.workspace_id, subject=("action", action.pk), why=str(kept.pk))
         decisions.wake(run, action, "decision")
     return TakenBack(action, seq, again=False)
 

@@ -133,6 +133,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "access.middleware.ActorMiddleware",
+    "access.refusals.WrittenDown",
     "access.pages.RefusalPages",
 ]
 ROOT_URLCONF = "config.urls"
