@@ -59,7 +59,7 @@ class WrittenDown:
 
 
 def note(actor: Actor, refusal: Refusal, *, at: str = "") -> None:
-    """Write down that `actor` was refused. `at`: the name of the page or stream. Nothing if nobody is known, or it is no matter of rights."""
+    """Write down that `actor` was refused. `at`: the name of the page or stream. Nothing if nobody is known, or no right is missing."""
     if not actor.is_known or not isinstance(refusal, Forbidden | NotFound) or refusal.kind in WRITTEN_BY_THEMSELVES:
         return
     kind, pk = refusal.subject or ("", "")
