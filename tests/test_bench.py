@@ -12,7 +12,7 @@ from bench.house import House, Row, Table
 
 pytestmark = pytest.mark.timeout(300)  # the fixture measures all, and its processes share the machine with other tests
 FIGURES = (append, read, viewers, decision, inbox, steps)
-TINY = "--database sqlite --seconds 0.05 --sizes 1 3 --connections 2 --events 20 --viewers 3 --rate 20 --few 5 --waiting 60"
+TINY = "--database sqlite --seconds 0.05 --sizes 1 3 --connections 2 --events 20 --viewers 3 --rate 20 --few 3 --waiting 20"
 TINY += " --reads 6 --writes 4 --every 2"
 
 
@@ -53,7 +53,7 @@ def test_a_decision_stands_beside_an_empty_task(measured):
 
 def test_an_inbox_with_many_in_it_stands_beside_one_with_few_and_asks_as_often(measured):
     rows = measured["bench.inbox"]
-    assert ["times the time with 5" in row.beside for row in rows] == [False, False, True, True]
+    assert ["times the time with 3" in row.beside for row in rows] == [False, False, True, True]
     assert rows[0].found["queries"] == rows[2].found["queries"] and int(rows[2].found["queries"]) <= 8
 
 

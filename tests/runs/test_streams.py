@@ -138,6 +138,7 @@ async def finish(house: House, run: str, who: dict[str, str]) -> None:
 @pytest.mark.timeout(400)
 def test_every_reader_gets_every_event_once_and_in_order_whatever_is_cut(shaken):
     who = shaken.cast["ours"]["agent"]
+    each = 500 if shaken.database == "postgres" else 150  # events of a writer: 2,000 in all where it counts, and fewer where writers queue
     with shaken.client(who) as client:
         run = begin(client)["id"]
 
@@ -148,12 +149,12 @@ def test_every_reader_gets_every_event_once_and_in_order_whatever_is_cut(shaken)
 
     async def all_of_it() -> list[list[int]]:
         readers = [asyncio.create_task(follow(kind, shaken, run, who, random.Random(f"{kind}{n}"))) for kind in READERS for n in range(5)]
-        writers = [write(shaken, run, who, [f"w{n}-{i}" for i in range(500)], pause=0.05) for n in range(4)]
+        writers = [write(shaken, run, who, [f"w{n}-{i}" for i in range(each)], pause=5 / each) for n in range(4)]
         await asyncio.gather(shake(), *writers)
         await finish(shaken, run, who)
         return await asyncio.gather(*readers)
 
-    everything = list(range(1, 2 + 2000 + 1 + 1))
+    everything = list(range(1, 2 + 4 * each + 1 + 1))
     for got in asyncio.run(all_of_it()):
         assert got == everything
 
