@@ -31,13 +31,15 @@ CAPABILITIES: Mapping[str, str] = {
     "actions.propose": "Propose and withdraw actions (agents)",
     "actions.redeem": "Redeem a grant and report its outcome (agents)",
     "artifacts.view": "Open artifacts as redacted",
+    "reveal.internal": "Reveal internal values",
+    "reveal.personal": "Reveal personal data, with a reason, anywhere",
     "access.manage": "Manage people, roles, agents and keys",
     "audit.view": "Read the audit trail",
 }
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "reviewer": ("runs.view", "runs.events", "approvals.view", "approvals.decide", "artifacts.view"),
-    "manager": ("runs.view", "runs.events", "approvals.view", "artifacts.view", "audit.view"),
+    "manager": ("runs.view", "runs.events", "approvals.view", "artifacts.view", "reveal.internal", "audit.view"),
     "operator": (
         "runs.view",
         "runs.events",
@@ -47,6 +49,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         "approvals.view",
         "approvals.freeze",
         "artifacts.view",
+        "reveal.internal",
     ),
     "admin": (
         "runs.view",
@@ -87,6 +90,7 @@ class Actor:
     signed_in: str = ""  # password | demo | key
     key_id: str = ""  # agents: the key that was used
     role: str = ""  # people: what the role is called, for the eye only; rights are in `grants`
+    session: str = ""  # people: a digest of the session they came by; what is revealed is shown in it alone
 
     @property
     def is_known(self) -> bool:
@@ -121,10 +125,17 @@ def authenticate(scope: Mapping[str, Any]) -> Actor:
     user = scope.get("user")
     if user is None or not user.is_authenticated:
         return NOBODY
-    return person(user.pk, signed_in=scope.get("session", {}).get("signed_in", "password"))
+    session = scope.get("session", {})
+    return person(user.pk, signed_in=session.get("signed_in", "password"), session=_mark_of(session))
 
 
-def person(user_id: UUID, *, signed_in: str = "password") -> Actor:
+def _mark_of(session: Any) -> str:
+    """Tells sessions apart without being of any use to whoever reads it."""
+    key = getattr(session, "session_key", None)
+    return hashlib.sha256(f"session:{key}".encode()).hexdigest()[:32] if key else ""
+
+
+def person(user_id: UUID, *, signed_in: str = "password", session: str = "") -> Actor:
     """The actor of a user, read afresh; nobody if the account is deactivated. One query."""
     rows = list(
         Membership.objects.filter(user_id=user_id, user__is_active=True, deactivated_at=None).values_list(
@@ -133,10 +144,10 @@ def person(user_id: UUID, *, signed_in: str = "password") -> Actor:
     )
     if not rows:
         user = User.objects.filter(pk=user_id, is_active=True).first()
-        return Actor("human", str(user.pk), user.name, {}, user.access_version, signed_in) if user else NOBODY
+        return Actor("human", str(user.pk), user.name, {}, user.access_version, signed_in, session=session) if user else NOBODY
     grants = {workspace: frozenset(capabilities) & _PEOPLES for workspace, capabilities, *_ in rows}
     role = ", ".join(sorted({row[4] for row in rows}))
-    return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, role=role)
+    return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, role=role, session=session)
 
 
 def _agent(header: bytes) -> Actor:
@@ -159,7 +170,7 @@ def _valid_keys() -> QuerySet[AgentKey]:
 def refresh(actor: Actor) -> Actor:
     """The same actor with the rights it has now; used by open sockets. Nobody if it has none left."""
     if actor.kind == "human":
-        return person(UUID(actor.id), signed_in=actor.signed_in)
+        return person(UUID(actor.id), signed_in=actor.signed_in, session=actor.session)
     if actor.kind == "agent":
         return actor if _valid_keys().filter(pk=actor.key_id).exists() else NOBODY
     return NOBODY

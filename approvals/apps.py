@@ -7,14 +7,18 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         from access import append_only
-        from approvals import gate, presenting, witness
+        from approvals import gate, presenting, reveal_places, witness
         from approvals.notifications import outbox
+        from artifacts import revealing
         from runs import bar, log, verification
 
         append_only.connect()
         if outbox.listen not in log.listeners:
             log.listeners.append(outbox.listen)
         gate.register()
+        revealing.places["action"] = reveal_places.of_attachment
+        if reveal_places.judged not in revealing.judges:
+            revealing.judges.append(reveal_places.judged)
         bar.register("approvals.view", presenting.count)
         bar.register("runs.view", presenting.frozen_now)
         if witness.claims not in verification.witnesses:

@@ -5,6 +5,7 @@ from django.db.models import Q
 
 from access.ids import uuid7
 from access.models import User, Workspace
+from artifacts.reveal_models import Reason, Reveal  # noqa: F401  Django looks for models here
 from config import clock
 
 

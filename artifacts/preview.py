@@ -71,6 +71,25 @@ class Framed:
     policy: str
 
 
+def kind_of(content: bytes) -> str:
+    """The kind of a file that can be drawn, by how it begins; empty of any other."""
+    found = next((kind for sign, kind in _SIGNS if content.startswith(sign)), "")
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "webp"
+    return found or ("pdf" if b"%PDF-" in content[:1024] else "")
+
+
+_SIGNS = (
+    (b"\x89PNG\r\n\x1a\n", "png"),
+    (b"\xff\xd8\xff", "jpeg"),
+    (b"GIF87a", "gif"),
+    (b"GIF89a", "gif"),
+    (b"BM", "bmp"),
+    (b"II*\0", "tiff"),
+    (b"MM\0*", "tiff"),
+)
+
+
 def picture(content: bytes, kind: str, page: int = 1) -> Picture | NotDrawn:
     """One page of a file that is of this kind by its content (KINDS)."""
     size = {"wide": WIDE, "high": HIGH, "pixels": PIXELS}

@@ -1,9 +1,16 @@
 from django.urls import path
 
-from artifacts import views
+from artifacts import reveal_views, views
 
 app_name = "artifacts"
 urlpatterns = [
     path("artifacts/<uuid:artifact_id>", views.artifact, name="artifact"),
     path("artifacts/<uuid:artifact_id>/content", views.content, name="content"),
+    path("reveals", reveal_views.reveals, name="reveals"),
+    path("reveals/new", reveal_views.ask, name="ask"),
+    path("reveals/<uuid:reveal_id>", reveal_views.shown, name="reveal"),
+    path("reveals/<uuid:reveal_id>/look", reveal_views.look, name="look"),
+    path("reveals/<uuid:reveal_id>/pages/<int:page>", reveal_views.picture, name="picture"),
+    path("reveals/<uuid:reveal_id>/content", reveal_views.content, name="revealed_content"),
+    path("reveals/<uuid:reveal_id>/ending", reveal_views.ending, name="ending"),
 ]

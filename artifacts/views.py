@@ -8,14 +8,15 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.http import content_disposition_header
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from access import rules
+from artifacts import revealing, showing
 from artifacts.models import Artifact
-from artifacts.rendition import UNREADABLE, plain
-from artifacts.sheets import sheet
+from artifacts.rendition import plain
 
-RELATED = ("payload", "payload__erased_by")
+RELATED = ("payload", "payload__key", "payload__erased_by")
 COMPARED = 400  # lines of a version up to which two are compared
 
 
@@ -28,6 +29,7 @@ class Change:
     after: str
 
 
+@never_cache
 @require_safe
 def artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponse:
     found = rules.get(request.actor, Artifact, artifact_id, "artifacts.view", related=RELATED)
@@ -44,9 +46,7 @@ def artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponse:
         "earlier": earlier,
         "changes": list(changes(earlier, found)) if earlier else [],
         "comparable": earlier is not None and _comparable(earlier, found),
-        "sheet": sheet(found.payload.media_type, found.payload.rendition or ""),
-        "unreadable": UNREADABLE in found.payload.findings,
-        "hidden": sum(found.payload.findings.values()),
+        "box": showing.standing(request.actor, revealing.at_artifact(found)),
         "room": "runs",
     }
     return render(request, "artifacts/artifact.html", context)

@@ -35,6 +35,7 @@ WRITERS = {
     "runs/webhooks.py": {"ReceivedWebhook", "WebhookSource", "WebhookWait", "webhooks", "webhook_waits"},
     "artifacts/vault.py": {"Payload"},
     "artifacts/keys.py": {"WorkspaceKey"},
+    "artifacts/reveal.py": {"Reveal", "reveals"},
 }
 # who else makes a row, for the writer to save; a redaction's Policy is another thing
 MAKERS = {"runs/starting.py": {"Run"}, "artifacts/redaction.py": {"Policy"}}

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import connections
 from django.http import HttpResponse
 from django.test import Client
@@ -20,13 +22,13 @@ from django.urls import get_resolver
 
 from access import keys
 from access.models import Agent, AgentKey, User
-from access.rules import SYSTEM, Actor, person
+from access.rules import SYSTEM, Actor, authenticate, person
 from approvals import groups, standing_grants
 from approvals.models import ProposedAction, StandingGrant
 from approvals.notifications import chasing, delegation, sending
 from approvals.notifications.models import Delegation, EscalationStep
-from artifacts import vault
-from artifacts.models import Artifact
+from artifacts import reveal, revealing, vault
+from artifacts.models import Artifact, Reveal
 from config import asgi, clock
 from config.api import api
 from runs import starting, webhooks
@@ -43,6 +45,7 @@ EVERYBODY = "ok " * 12
 PERSONS = "in in ok ok ok ok ok ok in in in in"
 THOSE_WHO_SEE = "in in none ok ok ok ok ok ok none none in"
 THOSE_WHO_SEE_APPROVALS = "in in none ok ok ok ok ok none none none in"
+THE_ONE_IT_IS_FOR = "in in none ok none none none none none none none in"
 NOBODY = "00000000-0000-0000-0000-000000000000"
 STEP = {"token": 9, "key": "a", "input": "0" * 64}
 SAID = {"outcome": "did_not_happen", "note": "Nothing arrived."}
@@ -92,6 +95,13 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "artifacts/<uuid:artifact_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "artifacts/<uuid:artifact_id>/content", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "artifacts/<uuid:artifact_id>/cards", THOSE_WHO_SEE_APPROVALS, {}),
+    ("GET", "reveals/new?place=artifact:<uuid:artifact_id>", "in in none ok ok ok ok ok no no no in", {}),
+    ("POST", "reveals", "in in none none none none none none no no no in", {"data": {"place": "x"}}),
+    ("GET", "reveals/<uuid:reveal_id>", THE_ONE_IT_IS_FOR, {}),
+    ("GET", "reveals/<uuid:reveal_id>/look", THE_ONE_IT_IS_FOR, {}),
+    ("GET", "reveals/<uuid:reveal_id>/pages/<int:page>", THE_ONE_IT_IS_FOR, {}),
+    ("GET", "reveals/<uuid:reveal_id>/content", THE_ONE_IT_IS_FOR, {}),
+    ("POST", "reveals/<uuid:reveal_id>/ending", THE_ONE_IT_IS_FOR, {}),
     # the pages of approvals
     ("GET", "policies", "in in ok ok ok ok ok ok no no no in", {}),
     ("GET", "policies/rule", "in in ok no no no ok no no no no in", {}),
@@ -263,16 +273,18 @@ def with_key(agent: Agent, *, expired: bool) -> Who:
 
 
 @pytest.fixture
-def things(cast) -> dict[str, Any]:
+def things(cast, people) -> dict[str, Any]:
     """What the addresses name: a run of our workspace with an action that waits, and one that an agent outside works on."""
     proposed = propose_mail(cast, file="a,b\n1,2\n")
     by = Actor("agent", str(cast.agent.pk), cast.agent.name)
     outside = starting.start(agent=cast.agent, owner=cast.priya, by=by, title="Outside", agent_version="1")
+    letter = propose_letter(cast, files=[("a.png", "image/png", image())]).action
     return {
         "run": proposed.run,
         "outside": outside,
         "action": proposed.action,
-        "letter": propose_letter(cast, files=[("a.png", "image/png", image())]).action,
+        "letter": letter,
+        "reveal": shown_to_riley(cast, letter, people["riley"]["cookie"].partition("=")[2]),
         "freeze": frozen(cast),
         "grant": standing_grant(cast),
         "group": groups.make(cast.workspace.pk, name="Finance", members=[cast.riley.pk], by=None),
@@ -282,6 +294,12 @@ def things(cast) -> dict[str, Any]:
         "step": step(cast),
         "webhook": dead_letter(cast),
     }
+
+
+def shown_to_riley(cast, letter: ProposedAction, session_key: str) -> Reveal:
+    actor = authenticate({"headers": [], "user": cast.riley, "session": SessionStore(session_key)})
+    at = revealing.place(actor, f"action:{letter.pk}:0")
+    return reveal.make(actor, at, token=uuid4(), reason="decide", details="To see the picture.")
 
 
 def dead_letter(cast) -> ReceivedWebhook:
@@ -310,6 +328,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     run: Run = things["outside" if address.startswith("api/v1/runs/") else "run"]
     action: ProposedAction = things["letter" if address.endswith(("/html", "/look", "<int:page>")) else "action"]
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
+    values |= {"<uuid:reveal_id>": things["reveal"].pk}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0, "<int:page>": 1}
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook")}
     values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}

@@ -1,14 +1,14 @@
 """`{% load renditions %}`: how a redacted rendition is drawn. What is hidden is not in the page; a mark stands in its place."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from django import template
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import breakable, icon
-from artifacts.rendition import Glyph, Hidden, More, Segment, Text, segments
+from artifacts.rendition import UNREADABLE, WORDS, Glyph, Hidden, More, Segment, Text, segments
 from artifacts.sheets import media_name
 
 register = template.Library()
@@ -48,6 +48,17 @@ def media(media_type: str) -> SafeString:
     """What a file is, as people say it; a type that nobody says stands as it is written."""
     said = media_name(media_type)
     return conditional_escape(said) if said else format_html('<span class="mono">{}</span>', media_type)
+
+
+@register.filter
+def kinds_words(hidden: Mapping[str, int]) -> str:
+    """What was hidden, counted, in words: 3 IBANs, 1 phone number. A file that has no text is the file."""
+    counted = (_counted(count, WORDS.get(kind, "value")) for kind, count in sorted(hidden.items()) if kind != UNREADABLE)
+    return ", ".join(["the file"] if UNREADABLE in hidden else counted)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}" + ("" if count == 1 else "es" if word.endswith("s") else "s")
 
 
 @register.filter

@@ -34,7 +34,7 @@
   // never live: a form you are in or have written in, an open dialog or menu. data-over on the new one says that it was overtaken.
   function mayMorph(old, fresh) {
     if (old.nodeType !== 1) return true;
-    if (old.matches("dialog[open], [popover]:popover-open")) return false;
+    if (old.matches("dialog[open], [popover]:popover-open, [data-reveal]")) return false; // what is revealed has a time of its own
     if (old.matches("form") && !fresh.hasAttribute?.("data-over")) return !dirty.has(old) && !writingIn(old);
     return true;
   }

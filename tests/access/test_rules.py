@@ -25,7 +25,7 @@ from tests.factories import actor, agent_actor, bearer
 MAY = {
     "riley": {"runs.view", "runs.events", "approvals.view", "approvals.decide", "artifacts.view"},
     "sam": {"runs.view", "runs.events", "approvals.view", "approvals.decide", "artifacts.view"},
-    "morgan": {"runs.view", "runs.events", "approvals.view", "artifacts.view", "audit.view"},
+    "morgan": {"runs.view", "runs.events", "approvals.view", "artifacts.view", "reveal.internal", "audit.view"},
     "otto": {
         "runs.view",
         "runs.events",
@@ -35,6 +35,7 @@ MAY = {
         "approvals.view",
         "approvals.freeze",
         "artifacts.view",
+        "reveal.internal",
     },
     "ada": {"runs.view", "runs.events", "approvals.view", "approvals.freeze", "artifacts.view", "access.manage", "audit.view"}
     | {"policies.manage"},
@@ -57,7 +58,8 @@ def test_each_person_may_what_their_role_says_and_nothing_else(cast, name):
 def test_no_role_can_do_what_only_agents_do_and_no_agent_what_only_people_do():
     assert not ONLY_AGENTS & {word for held in ROLES.values() for word in held}
     assert not ONLY_PEOPLE & set(rules.AGENT_CAPABILITIES)
-    assert {word for held in ROLES.values() for word in held} | set(rules.AGENT_CAPABILITIES) == set(CAPABILITIES)
+    given = {word for held in ROLES.values() for word in held}
+    assert given | set(rules.AGENT_CAPABILITIES) | {"reveal.personal"} == set(CAPABILITIES) and "reveal.personal" not in given
 
 
 def test_who_decides_neither_starts_nor_recovers_runs_and_who_manages_rights_decides_nothing():

@@ -1,0 +1,57 @@
+"""What a page shows of something that may be hidden: its redacted rendition, or, for a time and to one person, the revealed one."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from access.rules import Actor
+from artifacts import reveal, revealing, sheets
+from artifacts.models import Reveal
+from artifacts.reveal import Revealed
+from artifacts.revealing import May, MayNot, Place
+from artifacts.sheets import Sheet
+
+
+@dataclass
+class Box:
+    """The part of a page in which something can be revealed, as it is for one person now. `row` and `shown`: while it is."""
+
+    at: Place
+    may: May | MayNot
+    row: Reveal | None = None
+    shown: Revealed | None = None
+
+    @property
+    def text(self) -> str:
+        """What is shown of it: the revealed rendition, else the redacted one."""
+        return self.shown.text if self.shown else self.at.payload.rendition or ""
+
+    @cached_property
+    def sheet(self) -> Sheet:
+        return sheets.sheet(self.at.payload.media_type, self.text)
+
+    @property
+    def hidden(self) -> int:
+        """How many places are hidden, also those that nobody may see."""
+        return self.shown.left if self.shown else sum(self.at.payload.findings.values())
+
+    @cached_property
+    def reveals(self) -> list[Reveal]:
+        """To whom it was shown, the newest first."""
+        return reveal.of_payload(self.at.payload.pk)
+
+    @property
+    def allowed(self) -> bool:
+        return isinstance(self.may, May)
+
+
+def box(actor: Actor, at: Place, row: Reveal | None = None) -> Box:
+    """Hidden, unless `row` is a reveal that lasts."""
+    may = revealing.may(actor, at)
+    open_now = row is not None and isinstance(may, May)
+    return Box(at, may, row if open_now else None, reveal.read(at) if open_now else None)
+
+
+def standing(actor: Actor, at: Place) -> Box:
+    """The same for a page that comes anew: what was asked for with a reason stands until its time; the rest is hidden by a reload."""
+    row = reveal.live(actor, [at.payload.pk]).get(at.payload.pk)
+    return box(actor, at, row if row and row.reason else None)

@@ -1,0 +1,192 @@
+"""What is hidden is shown to who may see it, for a time, in one session, on record; and never what nobody may see."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from access.models import AuditEntry, Membership
+from access.rules import Actor, authenticate
+from approvals import decisions
+from artifacts import reveal, revealing, vault
+from artifacts.models import Artifact, Payload, Reveal
+from artifacts.reveal import NothingToReveal, RevealOver, RevealReasonNeeded, RevealRefused, TooManyReveals
+from config import clock
+from runs.models import Event
+from tests import factories
+from tests.approvals.mailing import Proposed, propose_mail
+from tests.together import together
+
+pytestmark = pytest.mark.django_db(transaction=True)
+IBAN, MAIL, KEY = "DE89370400440532013000", "ines@brightwater.example", "sk_live_51HxT2eKq8mPz0aB"
+CSV = f"reference,from,contact\nPAY-88120,{IBAN},{MAIL}\nPAY-88121,{IBAN},api_key={KEY}\n"
+WHY = {"reason": "decide", "details": "Checking the second charge."}
+
+
+class Someone:
+    """A person in a browser of their own."""
+
+    def __init__(self, user) -> None:
+        self.user, self.browser = user, Client(headers={"host": "handrail.test"})
+        self.browser.force_login(user)
+
+    @property
+    def actor(self) -> Actor:
+        return authenticate({"headers": [], "user": self.user, "session": self.browser.session})
+
+    def at(self, key: str) -> revealing.Place:
+        return revealing.place(self.actor, key)
+
+    def reveal(self, key: str, *, token=None, **why) -> Reveal:
+        return reveal.make(self.actor, self.at(key), token=token or uuid4(), **why)
+
+    def get(self, url: str, **headers) -> str:
+        answer = self.browser.get(url, headers=headers, secure=True)
+        self.status = answer.status_code
+        return answer.content.decode()
+
+    def post(self, url: str, data=None, **headers):
+        return self.browser.post(url, data or {}, headers=headers, secure=True)
+
+
+@pytest.fixture
+def proposed(cast) -> Proposed:
+    return propose_mail(cast, file=CSV)
+
+
+def file_of(proposed: Proposed, name: str = "payments.csv") -> str:
+    return f"artifact:{Artifact.objects.get(run_id=proposed.run.pk, name=name).pk}"
+
+
+def said(someone: Someone, row: Reveal) -> str:
+    return reveal.read(reveal.showing(someone.actor, row)).text
+
+
+def test_who_decides_sees_what_is_hidden_for_ten_minutes_and_secrets_never(cast, proposed):
+    riley = Someone(cast.riley)
+    row = riley.reveal(file_of(proposed), **WHY)
+    assert (row.until - row.at, row.action_id, row.hidden) == (timedelta(minutes=10), proposed.action.pk, {"email": 1, "iban": 2})
+    shown = said(riley, row)
+    assert shown.count(IBAN) == 2 and MAIL in shown and KEY not in shown and "⟦secret⟧" in shown
+    entry = AuditEntry.objects.get(verb="revealed")
+    assert (entry.actor_id, entry.subject_id, entry.data["reason"]) == (str(cast.riley.pk), str(row.payload_id), "decide")
+    assert vault.open_bytes(row.details).decode() == WHY["details"] and WHY["details"] not in str(entry.data)
+
+
+def test_the_right_goes_by_label_and_ends_with_what_gave_it(cast, proposed):
+    riley, morgan, ada = Someone(cast.riley), Someone(cast.morgan), Someone(cast.ada)
+    for who in (morgan, ada, Someone(cast.otto)):
+        with pytest.raises(RevealRefused):
+            who.reveal(file_of(proposed), **WHY)
+    assert AuditEntry.objects.filter(verb="reveal_refused", data__why="reveal-refused").count() == 3
+    inside = file_of(proposed, "ticket.eml")
+    Payload.objects.filter(pk=morgan.at(inside).payload.pk).update(findings={"email": 1})
+    assert morgan.reveal(inside).reason == "" and morgan.at(inside).payload.label == "internal"
+    with pytest.raises(RevealRefused):
+        ada.reveal(inside)
+    row = riley.reveal(file_of(proposed), **WHY)
+    decisions.decide(proposed.action, reviewer=riley.actor, verdict="rejected", digest=proposed.action.digest, reason="Wrong customer.")
+    with pytest.raises(RevealOver, match="What gave you the right is over"):
+        reveal.showing(riley.actor, row)
+    role = Membership.objects.get(user=cast.ada).role
+    role.capabilities = [*role.capabilities, "reveal.personal"]
+    role.save()
+    assert said(ada, ada.reveal(file_of(proposed), reason="incident", details="Looking into it now."))
+
+
+def test_secret_erased_and_unhidden_payloads_have_no_reveal(cast, proposed):
+    riley = Someone(cast.riley)
+    at = riley.at(file_of(proposed))
+    Payload.objects.filter(pk=at.payload.pk).update(label="secret")
+    with pytest.raises(RevealRefused, match="shown to nobody"):
+        riley.reveal(at.key, **WHY)
+    Payload.objects.filter(pk=at.payload.pk).update(label="personal", findings={"secret": 1, "path": 2})
+    with pytest.raises(NothingToReveal):
+        riley.reveal(at.key, **WHY)
+    vault.erase(at.payload, by=cast.ada)
+    with pytest.raises(vault.Erased):
+        riley.reveal(at.key, **WHY)
+
+
+def test_a_reason_is_needed_and_a_form_sent_twice_is_one_reveal(cast, proposed):
+    riley, token = Someone(cast.riley), uuid4()
+    for wrong in ({"reason": "", "details": WHY["details"]}, {"reason": "decide", "details": "Because \u200b\u200b"}, {"reason": "decide"}):
+        with pytest.raises(RevealReasonNeeded):
+            riley.reveal(file_of(proposed), **wrong)
+    first = riley.reveal(file_of(proposed), token=token, **WHY)
+    assert riley.reveal(file_of(proposed), token=token, **WHY) == first == riley.reveal(file_of(proposed), **WHY)
+    assert AuditEntry.objects.filter(verb="revealed").count() == 1
+    reveal.end(riley.actor, first)
+    with pytest.raises(RevealOver):
+        riley.reveal(file_of(proposed), token=token, **WHY)
+
+
+def test_two_at_the_same_time_are_one_reveal(cast, proposed):
+    riley, token = Someone(cast.riley), uuid4()
+    actor, at = riley.actor, riley.at(file_of(proposed))
+    made = together([lambda: reveal.make(actor, at, token=token, **WHY).pk] * 3)
+    assert len(set(made)) == 1 and Reveal.objects.count() == 1 == AuditEntry.objects.filter(verb="revealed").count()
+
+
+def test_a_reveal_is_for_one_session_and_ends_to_the_second(cast, proposed, monkeypatch):
+    riley, elsewhere, sam = Someone(cast.riley), Someone(cast.riley), Someone(cast.sam)
+    row = riley.reveal(file_of(proposed), **WHY)
+    url = f"/reveals/{row.pk}"
+    assert IBAN in riley.get(url) and riley.status == 200
+    for other in (elsewhere, sam, Someone(cast.olga)):
+        assert IBAN not in other.get(url) and other.status == 404
+    for seconds, status in ((599.9, 200), (600.0, 410)):
+        monkeypatch.setattr(clock, "now", lambda seconds=seconds: row.at + timedelta(seconds=seconds))
+        assert (IBAN in riley.get(url), riley.status) == (status == 200, status)
+    assert IBAN not in riley.get(url, **{"HX-Request": "true"}) and riley.status == 410
+
+
+def test_a_script_does_not_browse_by_revealing(cast, proposed, monkeypatch):
+    riley = Someone(cast.riley)
+    monkeypatch.setattr(reveal, "AT_MOST", 2)
+    for _ in range(2):
+        reveal.end(riley.actor, riley.reveal(file_of(proposed), **WHY))
+    with pytest.raises(TooManyReveals):
+        riley.reveal(file_of(proposed), **WHY)
+    assert AuditEntry.objects.filter(verb="reveal_refused", data__why="too-many-reveals").exists()
+
+
+def test_the_page_asks_reveals_and_hides_again_without_a_script(cast, proposed):
+    riley, morgan = Someone(cast.riley), Someone(cast.morgan)
+    page = file_of(proposed).replace("artifact:", "/artifacts/")
+    before = riley.get(page)
+    assert "4 places</b> hidden" in before and "Reveal all 3…" in before and IBAN not in before
+    assert "Reveal 3 hidden places?" in riley.get(f"/reveals/new?place={file_of(proposed)}")
+    wrong = riley.post("/reveals", {"place": file_of(proposed), "reason": "decide", "details": "No."})
+    assert wrong.status_code == 422 and b"No.</textarea>" in wrong.content
+    sent = riley.post("/reveals", {"place": file_of(proposed)} | WHY)
+    assert sent.status_code == 302 and IBAN in riley.get(sent["Location"]) and KEY not in riley.get(sent["Location"])
+    after = riley.browser.get(page, secure=True)
+    assert IBAN in after.content.decode() and "no-store" in after["Cache-Control"]
+    told = morgan.get(page)
+    assert IBAN not in told and "Checking the second charge." in told and "1 e-mail address, 2 IBANs" in told
+    assert "Reveal all" not in told
+    riley.post(f"{sent['Location']}/ending")
+    assert IBAN not in riley.get(page) and riley.get(sent["Location"]) and riley.status == 410
+
+
+def test_the_answer_to_htmx_takes_the_place_of_what_asked(cast, proposed):
+    riley = Someone(cast.riley)
+    dialog = riley.get(f"/reveals/new?place={file_of(proposed)}", **{"HX-Request": "true"})
+    assert dialog.lstrip().startswith("<dialog") and "Needed to decide on this action" in dialog
+    sent = riley.post("/reveals", {"place": file_of(proposed)} | WHY, **{"HX-Request": "true"})
+    assert (sent["HX-Retarget"], sent["HX-Trigger"]) == (f"#{riley.at(file_of(proposed)).dom}", "revealed")
+    assert sent.content.decode().count(IBAN) == 2 and 'hx-swap-oob="true"' in sent.content.decode()
+
+
+def test_a_text_of_an_event_is_revealed_from_the_raw_log(cast):
+    run = factories.make_run(cast)
+    seq = factories.note(run, f"Pay to {IBAN}, not to /home/otto/secret.txt", label="internal")
+    otto, key = Someone(cast.otto), f"event:{run.pk}:{seq}:note"
+    row = otto.reveal(key)
+    assert IBAN in said(otto, row) and "/home/otto" not in said(otto, row)
+    assert (row.until - row.at) == timedelta(hours=1)
+    before = Event.objects.filter(run_id=run.pk).count()
+    factories.end(run)
+    assert said(otto, row) and Event.objects.filter(run_id=run.pk).count() == before + 2, "a reveal is no event"
