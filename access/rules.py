@@ -33,6 +33,7 @@ CAPABILITIES: Mapping[str, str] = {
     "artifacts.view": "Open artifacts as redacted",
     "reveal.internal": "Reveal internal values",
     "reveal.personal": "Reveal personal data, with a reason, anywhere",
+    "payloads.erase": "Erase payloads for good",
     "access.manage": "Manage people, roles, agents and keys",
     "audit.view": "Read the audit trail",
 }
@@ -58,6 +59,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         "approvals.freeze",
         "artifacts.view",
         "access.manage",
+        "payloads.erase",
         "policies.manage",
         "audit.view",
     ),

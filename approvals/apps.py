@@ -23,3 +23,7 @@ class ApprovalsConfig(AppConfig):
         bar.register("runs.view", presenting.frozen_now)
         if witness.claims not in verification.witnesses:
             verification.witnesses.append(witness.claims)
+
+        from approvals import erasing
+
+        erasing.register()

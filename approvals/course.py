@@ -16,7 +16,6 @@ from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
 from approvals.decisions import No, Yes
 from approvals.figures import listed, number, ordinal
-from approvals.inbox import ERASED
 from approvals.models import Decision, Grant, ProposedAction
 from approvals.notifications import standing
 from approvals.threads import Exchange
@@ -156,7 +155,7 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
     waits = action.state == "waiting" and action.expires_at > clock.now()
     voted = any(vote.me for vote in votes)
     texts = vault.shown([action.subject_id, action.run.title_id])
-    subject, run_title = (ERASED if texts[pk].erased_at else texts[pk].text for pk in (action.subject_id, action.run.title_id))
+    subject, run_title = (texts[pk].text for pk in (action.subject_id, action.run.title_id))
     held = action.claimed_by is not None and action.claimed_until is not None and action.claimed_until > clock.now() and waits
     state, word = _state(action, waits, votes)
     asked = threads.exchanges(action, actor, waits=waits)

@@ -46,8 +46,8 @@ def whole(action: ProposedAction) -> CanonicalAction:
     try:
         stored = stored_bytes(action)
         what = canonical.parse(stored)
-    except Erased:
-        raise Unreadable("The bytes of this action were erased. It can no longer be read or run.") from None
+    except Erased as gone:
+        raise Unreadable(f"{gone.detail} The action can no longer be read or run.") from None
     except (InvalidTag, canonical.NotCanonical):
         raise Unreadable("The stored bytes of this action can’t be read. It can’t be approved.") from None
     if hashlib.sha256(stored).hexdigest() != action.digest or len(what.attachments) != len(action.attachments):
@@ -77,11 +77,16 @@ def stored_bytes(action: ProposedAction) -> bytes:
     return vault.open_bytes(Payload.objects.select_related("key").get(pk=action.canonical_id))
 
 
-def masked(action: ProposedAction) -> Mapping[str, Any]:
-    """The action as anybody sees it who may see the run: the redacted rendition of its canonical JSON, as values."""
-    rendition = Payload.objects.values_list("rendition", flat=True).get(pk=action.canonical_id)
+def masked(action: ProposedAction, *, to_draw: bool = False) -> Mapping[str, Any]:
+    """The action as anybody sees it who may see the run: the redacted rendition of its canonical JSON, as values.
+
+    Of one that was erased there is nothing; Unreadable if it is `to_draw`, for an empty card would say that it had no arguments.
+    """
+    shown = vault.shown([action.canonical_id])[action.canonical_id]
+    if shown.erased_at and to_draw:
+        raise Unreadable(f"{shown.text}. The action can no longer be read or run.")
     try:
-        return orjson.loads(rendition or "{}")
+        return orjson.loads("{}" if shown.erased_at else shown.text or "{}")
     except orjson.JSONDecodeError:  # cut off at the rendition's size
         return {"tool": action.tool, "arguments": {}, "recipients": [], "attachments": []}
 

@@ -234,7 +234,9 @@ def as_json(frozen: Freeze) -> dict[str, Any]:
 
 
 def _words(payload: Payload) -> str:
-    return plain(payload.rendition) if payload.rendition is not None else "Erased"
+    if payload.rendition is not None:
+        return plain(payload.rendition)
+    return vault.tombstone(payload.erased_at, payload.erased_by.name if payload.erased_by else "")
 
 
 def _utc(when: datetime) -> str:

@@ -23,7 +23,7 @@ from approvals.changes import Changes
 from approvals.course import Course, Typed, course, tool_title
 from approvals.decisions import Yes
 from approvals.errors import Unreadable
-from approvals.inbox import ERASED, Queue
+from approvals.inbox import Queue
 from approvals.models import ProposedAction
 from approvals.wanted import EVERYTHING, Wanted
 from artifacts import vault
@@ -169,7 +169,7 @@ def _what(action: ProposedAction, full: bool) -> tuple[CanonicalAction | None, s
 
 
 def _masked(action: ProposedAction) -> CanonicalAction | None:
-    shown: Mapping[str, Any] = exact.masked(action)
+    shown: Mapping[str, Any] = exact.masked(action, to_draw=True)
     attachments = tuple(canonical.Attachment(**each) for each in shown.get("attachments", ()))
     return CanonicalAction(
         tool=shown.get("tool", action.tool),
@@ -226,14 +226,16 @@ def words(action: ProposedAction, full: bool) -> tuple[str, str]:
     """What the action is called and the agent's reason: in full for who may decide, else as renditions."""
     ids = [action.subject_id, action.reason_id]
     if full:
-        kept = Payload.objects.select_related("key").in_bulk([pk for pk in ids if pk])
-        opened = {pk: ERASED if each.erased_at else _opened(each) for pk, each in kept.items()}
+        kept = Payload.objects.select_related("key", "erased_by").in_bulk([pk for pk in ids if pk])
+        opened = {pk: _opened(each) for pk, each in kept.items()}
     else:
-        opened = {pk: ERASED if each.erased_at else each.text for pk, each in vault.shown(pk for pk in ids if pk).items()}
+        opened = {pk: each.text for pk, each in vault.shown(pk for pk in ids if pk).items()}
     return opened.get(ids[0], ""), opened.get(ids[1], "") if ids[1] else ""
 
 
 def _opened(kept: Payload) -> str:
+    if kept.erased_at:
+        return vault.tombstone(kept.erased_at, kept.erased_by.name if kept.erased_by else "")
     content = vault.opened(kept)
     return DAMAGED if content is None else content.decode("utf-8", "replace")
 

@@ -73,7 +73,7 @@ def taken_back(action: ProposedAction) -> TakenBack | None:
     if action.closed_why_id is None:
         return None
     shown = vault.shown([action.closed_why_id]).get(action.closed_why_id)
-    return TakenBack("Erased" if shown is None or shown.erased_at else shown.text)
+    return TakenBack(shown.text if shown else "Erased")
 
 
 def withdrawn_why(action: ProposedAction, stages: Iterable[Stage]) -> str:

@@ -9,7 +9,6 @@ from access.models import User
 from access.rules import Actor
 from approvals import asking
 from approvals.asking import Said
-from approvals.inbox import ERASED
 from approvals.models import ProposedAction
 from artifacts import vault
 
@@ -55,7 +54,7 @@ def exchanges(action: ProposedAction, actor: Actor, *, waits: bool) -> tuple[Exc
 
 def _exchange(said: Said, texts: dict[UUID, vault.Shown], names: dict[str, str], actor: Actor, waits: bool) -> Exchange:
     def words(pk: UUID | None) -> str:
-        return "" if pk is None else ERASED if texts[pk].erased_at else texts[pk].text
+        return "" if pk is None else texts[pk].text
 
     return Exchange(
         said.id,

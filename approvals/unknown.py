@@ -17,7 +17,6 @@ from access.models import User
 from access.rules import Actor
 from approvals import exact, execution
 from approvals.course import tool_title
-from approvals.inbox import ERASED
 from approvals.models import Grant, ProposedAction
 from artifacts import vault
 from config import clock
@@ -172,7 +171,7 @@ def read(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) ->
     tried = tuple(_tried([event for event in events if not _is_look(event)], _names(events)))
     lost = next((each for each in tried if each.word == "unknown"), None)
     texts = vault.shown([action.subject_id, action.run.title_id])
-    subject, run_title = (ERASED if texts[pk].erased_at else texts[pk].text for pk in (action.subject_id, action.run.title_id))
+    subject, run_title = (texts[pk].text for pk in (action.subject_id, action.run.title_id))
     firm_from = effects.firm_from(tool, grant.redeemed_at) if tool and grant and grant.redeemed_at else None
     why_not = execution.may_resolve(action, actor)
     shown = exact.masked(action)
@@ -247,7 +246,7 @@ def _is_about(kind: str, event: Mapping[str, Any], action: ProposedAction, steps
 
 def _told(seq: int, kind: str, event: Mapping[str, Any], payloads: Mapping[str, str], shown: Mapping[UUID, vault.Shown]) -> _Told:
     texts = {role: shown[UUID(pk)] for role, pk in payloads.items() if UUID(pk) in shown}
-    words = {role: ERASED if text.erased_at else text.text for role, text in texts.items()}
+    words = {role: text.text for role, text in texts.items()}
     return _Told(seq, kind, moment(event["at"]) or clock.now(), event["actor"], event["data"], words)
 
 

@@ -27,6 +27,7 @@ class WorkspaceKey(models.Model):
     created_at = models.DateTimeField(default=clock.now, editable=False)
 
     retired_at = models.DateTimeField(null=True, editable=False)  # a newer version came, and nothing is wrapped under this one any more
+
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "version"], name="workspace_key_once")]
 
@@ -51,6 +52,7 @@ class Payload(models.Model):
     created_at = models.DateTimeField(default=clock.now, editable=False)
     erased_at = models.DateTimeField(null=True, blank=True)
     erased_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    erased_why = models.CharField(max_length=12, blank=True)  # of runs.erasing.REASONS; what was said beside it is a payload of its own
 
     workspace_path = "workspace"
     view_capability = "artifacts.view"

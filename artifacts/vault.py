@@ -46,7 +46,7 @@ class Erased(Refusal):
 
 @dataclass(frozen=True)
 class Shown:
-    """What may be shown of a payload: the redacted text, or who erased it and when."""
+    """What may be shown of a payload: the redacted text, or that it was erased, by whom and when. `text` says either."""
 
     id: UUID
     text: str
@@ -56,6 +56,12 @@ class Shown:
     hidden: dict[str, int]
     erased_at: datetime | None = None
     erased_by: str = ""
+    erased_why: str = ""
+
+
+def tombstone(at: datetime | None, by: str) -> str:
+    """“Erased by Ada on 30 Nov 2026, 10:12 UTC”, in the place of an erased text; empty of what is there."""
+    return f"Erased by {by or 'somebody'} on {at.day} {at:%b %Y, %H:%M} UTC" if at else ""
 
 
 def keep(workspace_id: UUID, content: bytes | str, *, label: Label | str, media_type: str = "text/plain") -> Payload:
@@ -152,9 +158,9 @@ def opening(payload: Payload) -> tuple[bytes, bytes]:
 
 def shown(ids: Iterable[UUID]) -> dict[UUID, Shown]:
     """The renditions of some payloads, by id. One query."""
-    fields = ("id", "rendition", "label", "media_type", "size", "findings", "erased_at", "erased_by__name")
+    fields = ("id", "rendition", "label", "media_type", "size", "findings", "erased_at", "erased_by__name", "erased_why")
     rows = Payload.objects.filter(pk__in=set(ids)).values_list(*fields)
-    return {row[0]: Shown(row[0], row[1] or "", *row[2:7], erased_by=row[7] or "") for row in rows}
+    return {row[0]: Shown(row[0], row[1] or tombstone(row[6], row[7]), *row[2:7], row[7] or "", row[8]) for row in rows}
 
 
 def sizes(ids: Iterable[UUID]) -> dict[UUID, int]:
@@ -181,11 +187,25 @@ def rewrapped(rows: Iterable[Payload], newest: WorkspaceKey) -> tuple[int, int]:
     return moved, closed
 
 
-def erase(payload: Payload, *, by: User) -> None:
+def erase(payload: Payload, *, by: User, why: str = "") -> None:
     """Destroy salt, key, bytes and rendition. The log keeps its numbering and hashes."""
-    gone = {"wrapped": None, "content": None, "rendition": None, "findings": {}, "erased_at": clock.now(), "erased_by": by}
-    if Payload.objects.filter(pk=payload.pk, erased_at=None).update(**gone) != 1:
+    if not erase_all([payload.pk], by=by, why=why):
         raise Erased
+
+
+def erase_all(ids: Iterable[UUID], *, by: User, why: str) -> list[UUID]:
+    """The same of several, in one transaction. Gives those that it erased: the rest had been erased before."""
+    gone = {
+        "wrapped": None,
+        "content": None,
+        "rendition": None,
+        "findings": {},
+        "erased_at": clock.now(),
+        "erased_by": by,
+        "erased_why": why,
+    }
+    with transaction.atomic():  # in order, as whoever wraps payloads anew goes about it
+        return [pk for pk in sorted(set(ids)) if Payload.objects.filter(pk=pk, erased_at=None).update(**gone) == 1]
 
 
 def _secret(payload: Payload) -> bytes:
@@ -195,6 +215,6 @@ def _secret(payload: Payload) -> bytes:
 
 def _open(payload: Payload) -> tuple[bytes, bytes]:
     if payload.wrapped is None or payload.content is None:
-        raise Erased
+        raise Erased(f"{tombstone(payload.erased_at, payload.erased_by.name if payload.erased_by else '')}.")
     secret = _secret(payload)
     return secret[:_SALT], keys.unseal(secret[_SALT:], bytes(payload.content), payload.pk.bytes)

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from runs import compare_views, fork_views, recovery_views, source_views, start_views, undo_views, views, webhook_views
+from runs import compare_views, erasure_views, fork_views, recovery_views, source_views, start_views, undo_views, views, webhook_views
 
 app_name = "runs"
 urlpatterns = [
@@ -14,6 +14,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/answers", views.answer, name="answers"),
     path("runs/<uuid:run_id>/limits", views.set_limits, name="limits"),
     path("runs/<uuid:run_id>/artifacts/<uuid:artifact_id>", views.around, name="around"),
+    path("runs/<uuid:run_id>/artifacts/<uuid:artifact_id>/erasure", erasure_views.erasure, name="erasure"),
     path("runs/<uuid:run_id>/forks", fork_views.forks, name="forks"),
     path("runs/<uuid:run_id>/effects/<int:seq>/undo", undo_views.undo, name="undo"),
     path("runs/<uuid:run_id>/compare", compare_views.compare, name="compare"),

@@ -13,8 +13,9 @@ from access import rules
 from access.errors import BadInput, NotFound, NotSignedIn
 from access.ids import NotAReference, parse_reference
 from access.rules import Actor
+from artifacts.models import Artifact
 from artifacts.rendition import plain
-from runs import forms, listing, presenting, provenance, questions, rawlog, signals, steering, updates
+from runs import erasing, forms, listing, presenting, provenance, questions, rawlog, signals, steering, updates
 from runs.errors import RunEnded
 from runs.lifecycle import State
 from runs.models import Run
@@ -120,7 +121,9 @@ def around(request: HttpRequest, run_id: UUID, artifact_id: UUID) -> HttpRespons
     """What the log tells around an artifact: which event made it, out of what, and where it went. A part of the artifact's page."""
     found = _run(request, run_id, "runs.view")
     told = provenance.around(found, artifact_id)
-    return render(request, "runs/_around.html", {"run": found, "told": told, "names": told.names})
+    kept = Artifact.objects.filter(pk=artifact_id).values_list("payload__erased_at", "payload__erased_why").first() or (None, "")
+    context = {"run": found, "told": told, "names": told.names, "erased": kept[0], "gone": erasing.REASONS.get(kept[1], "")}
+    return render(request, "runs/_around.html", context)
 
 
 # The raw log --------------------------------------------------------------------------------------------------------------------------

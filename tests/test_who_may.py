@@ -75,6 +75,13 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "runs/<uuid:run_id>/events", THOSE_WHO_SEE, {}),
     ("GET", "runs/<uuid:run_id>/events/<int:seq>", THOSE_WHO_SEE, {}),
     ("GET", "runs/<uuid:run_id>/artifacts/<uuid:artifact_id>", THOSE_WHO_SEE, {}),
+    ("GET", "runs/<uuid:run_id>/artifacts/<uuid:artifact_id>/erasure", "in in none no no no ok no none none none in", {}),
+    (
+        "POST",
+        "runs/<uuid:run_id>/artifacts/<uuid:artifact_id>/erasure",
+        "in in none no no no ok no none none none in",
+        {"data": {"reason": ""}},
+    ),
     ("GET", "r/<str:ref>", THOSE_WHO_SEE, {}),
     ("POST", "runs/<uuid:run_id>/signals", "in in none no no ok no no ok none none in", {"data": {"kind": "pause", "key": "a"}}),
     ("POST", "runs/<uuid:run_id>/limits", "in in none no no ok no no no none none in", {"data": {"tokens": "5"}}),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from django import template
@@ -99,10 +100,13 @@ def _text(text: shapes.Text) -> SafeString:
     return _erased(text) or one_line(text.text, LONG)
 
 
+@register.filter(name="gone")
 def _erased(text: shapes.Text) -> SafeString:
+    """Who erased it, and when; nothing of what is there."""
     if not text.erased:
         return mark_safe("")
-    return format_html('<span class="dim">Erased by {}</span>', text.erased_by or "somebody")
+    when = clock_(datetime.fromisoformat(text.erased_at))
+    return format_html('<span class="dim">Erased by {}, {}</span>', text.erased_by or "somebody", when)
 
 
 def _changed(part: shapes.Changed) -> str:

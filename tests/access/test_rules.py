@@ -38,10 +38,11 @@ MAY = {
         "reveal.internal",
     },
     "ada": {"runs.view", "runs.events", "approvals.view", "approvals.freeze", "artifacts.view", "access.manage", "audit.view"}
-    | {"policies.manage"},
+    | {"policies.manage", "payloads.erase"},
 }
 ONLY_AGENTS = {"runs.write", "actions.propose", "actions.redeem"}
 ONLY_PEOPLE = {"approvals.decide", "approvals.freeze", "approvals.view", "access.manage", "policies.manage", "audit.view", "runs.recover"}
+ONLY_PEOPLE |= {"payloads.erase"}
 pytestmark = pytest.mark.django_db
 
 

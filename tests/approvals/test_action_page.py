@@ -133,7 +133,7 @@ def test_what_was_erased_is_said_and_cannot_be_approved(cast, riley):
     proposed = propose_mail(cast)
     vault.erase(proposed.action.canonical, by=cast.ada)
     page = html(riley, proposed)
-    assert "The bytes of this action were erased." in page
+    assert "Erased by Ada on " in page and "can no longer be read or run" in page
     assert 'value="approve"' not in page
 
 
