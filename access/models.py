@@ -66,6 +66,7 @@ class Role(models.Model):
     retired_at = models.DateTimeField(null=True, blank=True)  # nobody holds it, and nobody is given it
 
     workspace_path = "workspace"
+    view_capability = "audit.view"
 
     class Meta:
         constraints = [models.UniqueConstraint("workspace", Lower("name"), name="role_name_once")]

@@ -27,6 +27,7 @@ class RoleVersion(models.Model):
     at = models.DateTimeField(default=clock.now, null=True)  # null: it is not known since when
 
     workspace_path = "role__workspace"
+    view_capability = "audit.view"
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["role", "version"], name="role_version_once")]
@@ -56,6 +57,7 @@ class RoleChange(models.Model):
     settled_at = models.DateTimeField(null=True)
 
     workspace_path = "workspace"
+    view_capability = "audit.view"
 
     class Meta:
         constraints = [

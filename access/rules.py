@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import F, Model, QuerySet
 
 from access.errors import Forbidden, NotFound, NotSignedIn
-from access.models import AgentKey, Membership, User
+from access.models import AgentKey, Membership, Role, User
 from config import clock
 
 CAPABILITIES: Mapping[str, str] = {
@@ -75,7 +75,7 @@ AGENT_CAPABILITIES = (
     "artifacts.view",
 )
 AGENTS_ALONE = frozenset({"runs.write", "actions.propose", "actions.redeem"})  # nobody's role gives these, whatever it lists
-_PEOPLES = frozenset(CAPABILITIES) - AGENTS_ALONE
+PEOPLES = frozenset(CAPABILITIES) - AGENTS_ALONE
 
 M = TypeVar("M", bound=Model)
 
@@ -147,7 +147,7 @@ def person(user_id: UUID, *, signed_in: str = "password", session: str = "") -> 
     if not rows:
         user = User.objects.filter(pk=user_id, is_active=True).first()
         return Actor("human", str(user.pk), user.name, {}, user.access_version, signed_in, session=session) if user else NOBODY
-    grants = {workspace: frozenset(capabilities) & _PEOPLES for workspace, capabilities, *_ in rows}
+    grants = {workspace: frozenset(capabilities) & PEOPLES for workspace, capabilities, *_ in rows}
     role = ", ".join(sorted({row[4] for row in rows}))
     return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, role=role, session=session)
 
@@ -219,18 +219,23 @@ def can(actor: Actor, capability: str, workspace_id: UUID) -> bool:
     return capability in actor.grants.get(workspace_id, frozenset())
 
 
-def require(actor: Actor, capability: str) -> UUID:
-    """The workspace in which the actor may do this; the first one if there are several. For lists and for making new things."""
+def require(actor: Actor, *capabilities: str) -> UUID:
+    """The workspace in which the actor may do this, or one of these; the first one if there are several. For lists and new things."""
     if not actor.is_known:
         raise NotSignedIn
-    held = actor.workspaces(capability)
+    held = [workspace for workspace in actor.grants if any(can(actor, each, workspace) for each in capabilities)]
     if not held:
-        raise _lacks(capability)
+        raise _lacks(capabilities[0])
     return held[0]
 
 
 def _lacks(capability: str) -> Forbidden:
     return Forbidden(f"This needs the right “{CAPABILITIES.get(capability, capability)}”.", capability=capability)
+
+
+def held_by(role: Role) -> tuple[str, ...]:
+    """What a role lets people do, in the order of CAPABILITIES. For pages and for access/roles.py, which alone changes it."""
+    return tuple(each for each in CAPABILITIES if each in role.capabilities and each in PEOPLES)
 
 
 def others_with(actor: Actor, capability: str) -> list[str]:

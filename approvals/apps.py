@@ -6,8 +6,9 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from access import append_only
+        from access import append_only, reach
         from approvals import gate, presenting, reveal_places, witness
+        from approvals.models import ProposedAction
         from approvals.notifications import outbox
         from artifacts import revealing
         from runs import bar, log, verification
@@ -16,6 +17,7 @@ class ApprovalsConfig(AppConfig):
         if outbox.listen not in log.listeners:
             log.listeners.append(outbox.listen)
         gate.register()
+        reach.register("actions", lambda at: ProposedAction.objects.filter(workspace_id=at).count(), "proposed action", "proposed actions")
         revealing.places["action"] = reveal_places.of_attachment
         if reveal_places.judged not in revealing.judges:
             revealing.judges.append(reveal_places.judged)

@@ -1,14 +1,12 @@
-"""What counts as a reason: something that a reader can see."""
+"""What counts as a reason: as `access.reasons` has it, and longer where a decision is explained."""
 
-from access import characters
+from access import reasons
+from access.reasons import MIN_REASON
 
-MIN_REASON, MAX_REASON = 3, 4000  # characters
+__all__ = ["MAX_REASON", "MIN_REASON", "trouble"]
+MAX_REASON = 4000  # characters
 
 
 def trouble(reason: str, most: int = MAX_REASON) -> str:
-    """What is wrong with a reason, as a sentence; empty if nothing is. Characters that can't be seen say nothing."""
-    seen, kept = characters.seen_length(reason), len(reason.strip())
-    if seen >= MIN_REASON and kept <= most:
-        return ""
-    count = f"{kept} characters" if kept > most or seen == kept else f"{seen} characters that can be seen"
-    return f"The reason has {count}; it needs {MIN_REASON} to {most}."
+    """What is wrong with a reason, as a sentence; empty if nothing is."""
+    return reasons.trouble(reason, most)

@@ -6,6 +6,11 @@ class ArtifactsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from artifacts import revealing
+        from access import reach
+        from artifacts import keeping, revealing
+        from artifacts.models import Artifact
+
+        keeping.register()
+        reach.register("artifacts", lambda workspace: Artifact.objects.filter(workspace_id=workspace).count(), "artifact", "artifacts")
 
         revealing.places["artifact"] = revealing.of_artifact

@@ -25,6 +25,7 @@ WRITES |= {f"a{verb}" for verb in WRITES}
 WRITERS = {
     "runs/log.py": {"Run", "Event", "events"},
     "approvals/decisions.py": {"Decision", "decisions"},
+    "access/roles.py": {"RoleVersion", "RoleChange"},
     "access/audit.py": {"AuditEntry"},
     "access/sealing.py": {"AuditSeal", "Sealer"},
     "runs/signals.py": {"Signal", "signals"},

@@ -20,8 +20,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import get_resolver
 
-from access import keys
-from access.models import Agent, AgentKey, User
+from access import keys, roles
+from access.models import Agent, AgentKey, RoleChange, User
 from access.rules import SYSTEM, Actor, authenticate, person
 from approvals import groups, standing_grants
 from approvals.models import ProposedAction, StandingGrant
@@ -37,6 +37,7 @@ from tests.approvals.lettering import propose_letter
 from tests.approvals.mailing import propose_mail
 from tests.approvals.test_freezing import frozen
 from tests.artifacts.files import image
+from tests.cast import member
 
 PEOPLE = ["nobody", "gone", "olga", "riley", "morgan", "otto", "ada", "priya", "agent", "colleague", "stranger", "expired"]
 # gone: was deactivated while signed in. agent: the key of the agent whose run it is; colleague: another agent's of the same workspace;
@@ -67,6 +68,16 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "account/sessions/<uuid:session_id>/end", PERSONS, {}),
     ("POST", "account/sessions/end-others", PERSONS, {}),
     ("POST", "account/password", PERSONS, {"data": {"old": "x", "new": "y"}}),
+    # permissions
+    ("GET", "permissions", "in in ok no ok no ok ok no no no in", {}),
+    ("GET", "permissions/history", "in in ok no ok no ok ok no no no in", {}),
+    ("GET", "permissions/roles/new", "in in ok no no no ok no no no no in", {}),
+    ("POST", "permissions/roles/new", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
+    ("GET", "permissions/roles/<int:role_id>", "in in none none ok none ok ok none none none in", {}),
+    ("POST", "permissions/roles/<int:role_id>", "in in none none no none ok no none none none in", {"data": {"name": ""}}),
+    ("GET", "permissions/roles/<int:role_id>/versions/<int:version>", "in in none none ok none ok ok none none none in", {}),
+    ("GET", "permissions/changes/<uuid:change_id>", "in in none none ok none ok ok none none none in", {}),
+    ("POST", "permissions/changes/<uuid:change_id>", "in in none none no none ok no none none none in", {"data": {"do": "x"}}),
     # the pages of runs
     ("GET", "runs", "in in ok ok ok ok ok ok ok ok ok in", {}),
     ("GET", "runs/counts", "in in ok ok ok ok ok ok ok ok ok in", {}),
@@ -300,6 +311,8 @@ def things(cast, people) -> dict[str, Any]:
         "message": sending.send_test(person(cast.riley.pk), cast.workspace.pk, "mail"),
         "step": step(cast),
         "webhook": dead_letter(cast),
+        "change": role_change(cast),
+        "role": cast.workspace.roles.get(name="operator"),
     }
 
 
@@ -307,6 +320,13 @@ def shown_to_riley(cast, letter: ProposedAction, session_key: str) -> Reveal:
     actor = authenticate({"headers": [], "user": cast.riley, "session": SessionStore(session_key)})
     at = revealing.place(actor, f"action:{letter.pk}:0")
     return reveal.make(actor, at, token=uuid4(), reason="decide", details="To see the picture.")
+
+
+def role_change(cast) -> RoleChange:
+    member(cast.workspace, "rafael", "admin")
+    wanted = roles.Wanted("operator", frozenset({"runs.view"}))
+    asked = roles.ask(cast.workspace.pk, cast.workspace.roles.get(name="operator"), wanted, base=1, by=person(cast.ada.pk), why="To see.")
+    return asked.change
 
 
 def dead_letter(cast) -> ReceivedWebhook:
@@ -337,7 +357,8 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
     values |= {"<uuid:reveal_id>": things["reveal"].pk}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0, "<int:page>": 1}
-    values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook")}
+    values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook", "change")}
+    values |= {"<int:role_id>": things["role"].pk}
     values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
     values |= {"<source_id>": NOBODY, "<uuid:source_id>": things["webhook"].source_id}

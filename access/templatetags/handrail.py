@@ -66,13 +66,12 @@ LABELS: Final[Mapping[str, tuple[int, str]]] = {
 }
 HOT = timedelta(minutes=15)
 DAY = timedelta(days=1)
-# (URL name, word, capability)
+# (URL name, word, capabilities, of which one will do)
 NAV: Final = (
-    ("approvals:inbox", "Inbox", "approvals.view"),
-    ("runs:list", "Runs", "runs.view"),
-    ("runs:recovery", "Recovery", "runs.recover"),
-    ("approvals:policies", "Policies", "audit.view"),
-    ("access:permissions", "Permissions", "access.manage"),
+    ("approvals:inbox", "Inbox", ("approvals.view",)),
+    ("runs:list", "Runs", ("runs.view",)),
+    ("runs:recovery", "Recovery", ("runs.recover",)),
+    ("access:permissions", "Permissions", ("access.manage", "policies.manage", "audit.view")),
 )
 
 
@@ -372,9 +371,9 @@ def nav(context: template.Context) -> list[dict[str, Any]]:
     if actor is None or not actor.is_known:
         return []
     rooms = []
-    for name, word, capability in NAV:
+    for name, word, capabilities in NAV:
         url = nav_url(name)
-        if url and actor.workspaces(capability):
+        if url and any(actor.workspaces(each) for each in capabilities):
             here = context.get("room") == word.lower() or request.path == url or request.path.startswith(url.rstrip("/") + "/")
             rooms.append({"name": word.lower(), "word": word, "url": url, "here": here})
     return rooms

@@ -17,8 +17,8 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models import Model
 from django.test import Client
 
-from access import append_only, sealing
-from access.models import AuditEntry, AuditSeal
+from access import append_only, roles, sealing
+from access.models import AuditEntry, AuditSeal, RoleVersion
 from approvals import decisions, groups
 from approvals.models import Decision, GroupVersion, StandingUse
 from runs.models import Event
@@ -27,7 +27,7 @@ from tests.approvals.mailing import propose_mail
 from tests.approvals.test_standing_grants import stands
 
 ROOT = Path(__file__).resolve().parents[2]
-PROTECTED = (AuditEntry, AuditSeal, Event, Decision, StandingUse, GroupVersion)
+PROTECTED = (AuditEntry, AuditSeal, RoleVersion, Event, Decision, StandingUse, GroupVersion)
 on_both = pytest.mark.parametrize("model", PROTECTED, ids=lambda model: model.__name__)
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,6 +48,8 @@ def written(cast) -> None:
     factories.note(run, sender="agent:1")
     factories.end(run)
     sealing.seal()
+    roles.ask(cast.workspace.pk, None, roles.Wanted("Auditor", frozenset({"audit.view"})), base=0, by=factories.actor(cast.ada), why="Who?")
+    RoleVersion.objects.create(role=cast.workspace.roles.first(), version=7, name="Reviewer")
 
 
 def everything(model: type[Model]) -> list[tuple[Any, ...]]:
@@ -77,6 +79,7 @@ def test_after_all_migrations_every_trigger_is_there():
 FIELD = {
     AuditEntry: ("verb", "forged"),
     AuditSeal: ("hash", "forged"),
+    RoleVersion: ("name", "Forged"),
     Event: ("type", "note.forged"),
     Decision: ("verdict", "approved"),
     StandingUse: ("digest", "forged"),
@@ -175,7 +178,7 @@ def test_a_new_row_replaces_none_whatever_they_have_in_common(written, model):
     """SQLite deletes the row that is there on a clash in any unique index, or in the hidden rowid: not only on the primary key."""
     table = model._meta.db_table
     clashes = [["rowid"], *unique_indexes(table)]
-    assert len(clashes) == {AuditEntry: 2, AuditSeal: 3, Event: 4, Decision: 3, StandingUse: 4, GroupVersion: 3}[model]
+    assert len(clashes) == {AuditEntry: 2, AuditSeal: 3, RoleVersion: 3, Event: 4, Decision: 3, StandingUse: 4, GroupVersion: 3}[model]
     for shared in clashes:
         columns, values = copied(table, shared)
         for verb in ("INSERT OR REPLACE", "REPLACE"):

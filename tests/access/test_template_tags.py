@@ -233,7 +233,11 @@ def test_the_bar_offers_only_rooms_that_exist_and_may_be_entered(monkeypatch):
     monkeypatch.setattr(
         tags,
         "NAV",
-        (("access:sign_in", "Door", "runs.view"), ("nowhere:at_all", "Dead", "runs.view"), ("access:theme", "Shut", "access.manage")),
+        (
+            ("access:sign_in", "Door", ("audit.view", "runs.view")),
+            ("nowhere:at_all", "Dead", ("runs.view",)),
+            ("access:theme", "Shut", ("access.manage",)),
+        ),
     )
     request = SimpleNamespace(path="/sign-in", actor=Actor("human", "1", "Riley", {uuid4(): frozenset({"runs.view"})}), COOKIES={})
     source = "{% nav as rooms %}{% for room in rooms %}{{ room.word }} {{ room.here }};{% endfor %}"

@@ -1,0 +1,273 @@
+"""The page of permissions, and of one role: what it may do, its versions, and its changes, which another admin may have to confirm."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from access import permissions, places, reasons, role_history, roles, rules
+from access.errors import NotFound, Refusal
+from access.models import Role
+from access.places import Place
+from access.role_models import RoleChange, RoleVersion
+from access.roles import Wanted
+
+READ = ("access.manage", "policies.manage", "audit.view")  # one of these, to see the page
+WAITS_FOR = 3  # admins that are named
+HELD_BY = 12  # people that are named
+M = TypeVar("M", bound=Model)
+
+
+@never_cache
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    here = places.place(request, *READ)
+    found = roles.listed(here.id)
+    second = roles.needs_second(here.id)
+    context = {
+        "place": here,
+        "roles": found,
+        "groups": _matrix(found, second=second),
+        "never": permissions.NEVER,
+        "labels": permissions.reveals(found),
+        "last": role_history.last(here.id),
+        "waiting": roles.waiting(here.id),
+        "may": _may(request, here.id),
+        "sees_policies": rules.can(request.actor, "approvals.view", here.id),
+        "may_try": rules.can(request.actor, "policies.manage", here.id),
+        "sees_log": rules.can(request.actor, "audit.view", here.id),
+    }
+    return render(request, "access/permissions.html", context)
+
+
+@never_cache
+@require_safe
+def history(request: HttpRequest) -> HttpResponse:
+    """The changes of all roles of a workspace, and what was asked for."""
+    here = places.place(request, *READ)
+    context = {"place": here, "entries": role_history.entries(here.id)}
+    return render(request, "access/permissions_history.html", context)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    here = places.place(request, "access.manage")
+    return _asked(request, here, None) if request.method == "POST" else _drawn(request, here, None)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def role(request: HttpRequest, role_id: int) -> HttpResponse:
+    """A role as it is in force, or as a draft. Only what is asked for with a reason changes anything, and that may wait."""
+    found = _role(request, role_id, "access.manage" if request.method == "POST" else None)
+    here = places.place(request, *READ, within=found.workspace_id)
+    return _asked(request, here, found) if request.method == "POST" else _drawn(request, here, found)
+
+
+@never_cache
+@require_safe
+def version(request: HttpRequest, role_id: int, version: int) -> HttpResponse:
+    """A role as it was, beside what it is now."""
+    found = _role(request, role_id, None)
+    here = places.place(request, *READ, within=found.workspace_id)
+    then = roles.version(found, version)
+    if then is None:
+        raise NotFound
+    before = roles.version(found, version - 1)
+    context = {
+        "place": here,
+        "role": found,
+        "then": then,
+        "groups": [
+            (name, [(each, permissions.cell(each.capability, then.holds)) for each in rights]) for name, rights in permissions.groups()
+        ],
+        "since": _compared(before.holds, then.holds) if before else None,
+        "until": _compared(then.holds, rules.held_by(found)),
+        "why": reasons.shown([then.why]).get(then.why, "") if then.why else "",
+        "may": _may(request, here.id),
+    }
+    return render(request, "access/role_version.html", context)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def change(request: HttpRequest, change_id: UUID) -> HttpResponse:
+    """A change that waits for a second admin, or what became of it. Posted: confirmed, refused or withdrawn."""
+    found = _change(request, change_id, "access.manage" if request.method == "POST" else None)
+    here = places.place(request, *READ, within=found.workspace_id)
+    if request.method != "POST":
+        return _drawn(request, here, found.role, change=found)
+    try:
+        return _settled(request, here, found)
+    except Refusal as error:
+        return _drawn(request, here, found.role, change=_change(request, change_id, None), error=error)
+
+
+def _settled(request: HttpRequest, here: Place, found: RoleChange) -> HttpResponse:
+    match request.POST.get("do"):
+        case "confirm":
+            made = roles.confirm(found, by=request.actor)
+            messages.info(request, f"Version {made.version} of {made.name} is in force.")
+            return redirect(reverse("access:role", args=[made.pk]))
+        case "refuse":
+            roles.refuse(found, by=request.actor)
+            messages.info(request, "You refused the change. Nothing was changed.")
+        case "withdraw":
+            roles.withdraw(found, by=request.actor)
+            messages.info(request, "You withdrew the change. Nothing was changed.")
+        case _:
+            raise roles.ChangeOver("This form asks for nothing that can be done. Open the change again.")
+    return redirect(reverse("access:role", args=[found.role_id]) if found.role_id else reverse("access:permissions") + here.suffix)
+
+
+def _asked(request: HttpRequest, here: Place, found: Role | None) -> HttpResponse:
+    """What was chosen, drawn with what it would mean; or asked for."""
+    typed = _typed(request, found)
+    if request.POST.get("do") != "ask":
+        return _drawn(request, here, found, typed=typed)
+    sent = request.POST.get("base", "")
+    base = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 10 else 0
+    try:
+        made = roles.ask(here.id, found, typed, base=base, by=request.actor, why=request.POST.get("why", ""))
+    except Refusal as error:
+        return _drawn(request, here, found, typed=typed, error=error)
+    if isinstance(made, roles.Waiting):
+        messages.info(request, "Asked. Nothing changes until another admin confirms it.")
+        return redirect(reverse("access:change", args=[made.change.pk]))
+    messages.info(request, f"Version {made.role.version} of {made.role.name} is in force.")
+    return redirect(reverse("access:role", args=[made.role.pk]))
+
+
+def _drawn(
+    request: HttpRequest,
+    here: Place,
+    found: Role | None,
+    *,
+    typed: Wanted | None = None,
+    change: RoleChange | None = None,
+    error: Refusal | None = None,
+) -> HttpResponse:
+    change = change or (roles.waits(found) if found else None)
+    now = frozenset(rules.held_by(found)) if found else frozenset()
+    wanted = typed or _of(change) or _restored(request, found) or Wanted(found.name if found else "", now, _is_retired(found))
+    holders = roles.people(found) if found else []
+    base = change.base if change else found.version if found else 0
+    context: dict[str, Any] = {
+        "place": here,
+        "role": found,
+        "typed": wanted,
+        "base": base,
+        "groups": permissions.groups(),
+        "never": permissions.NEVER,
+        "now": now,
+        "labels": permissions.labels(wanted.holds),
+        "holders": holders[:HELD_BY],
+        "others": len(holders) - HELD_BY,
+        "count": len(holders),
+        "error": error,
+        "why": request.POST.get("why", "")[: 2 * reasons.MAX_REASON],
+        "may": _may(request, here.id),
+        "versions": _versions(found) if found else [],
+    }
+    over = change is not None and roles.state(change) != "waiting"
+    context |= _difference(here.id, wanted, found, len(holders), over=over)
+    context |= _second(request, here.id, change)
+    return render(request, "access/role.html", context, status=error.status if error else 200)
+
+
+def _difference(workspace_id: UUID, wanted: Wanted, found: Role | None, people: int, *, over: bool) -> Mapping[str, Any]:
+    """What would change, in words. Of a change that is over: nothing would, by it."""
+    more, less = roles.changes(rules.held_by(found) if found else (), () if wanted.retired else wanted.holds)
+    named = bool(found) and " ".join(wanted.name.split()) != found.name
+    retires = wanted.retired and not _is_retired(found)
+    effects = permissions.effects(workspace_id, people, more, less)
+    differs = not over and (len(effects) + named + retires or (found is None and bool(wanted.name)))
+    return {"effects": effects, "named": named, "retires": retires, "differs": differs, "width": permissions.width(more, less)}
+
+
+def _second(request: HttpRequest, workspace_id: UUID, change: RoleChange | None) -> Mapping[str, Any]:
+    """Whether a second admin is needed, who that could be, and what became of a change that waits."""
+    asked_by = change.asked_by_id if change else request.actor.user_id
+    others = [user.name for user in roles.seconds(workspace_id, asked_by)]
+    return {
+        "change": change,
+        "change_state": roles.state(change) if change else "",
+        "change_why": reasons.shown([change.why]).get(change.why, "") if change and change.why else "",
+        "mine": change is not None and change.asked_by_id == request.actor.user_id,
+        "needs_second": roles.needs_second(workspace_id),
+        "seconds": others[:WAITS_FOR] + ([f"{len(others) - WAITS_FOR} others"] if len(others) > WAITS_FOR else []),
+    }
+
+
+def _typed(request: HttpRequest, found: Role | None) -> Wanted:
+    """The form as it was sent: each right that is not said to be held is not."""
+    holds = frozenset(each for each in rules.CAPABILITIES if request.POST.get(f"may.{each}") == "everywhere")
+    restores = request.POST.get("restores", "")
+    number = int(restores) if restores.isascii() and restores.isdigit() and len(restores) < 10 else None
+    if number is not None and (found is None or (then := roles.version(found, number)) is None or frozenset(then.holds) != holds):
+        number = None  # something else was chosen since
+    name = request.POST.get("name", "")[: 4 * roles.MAX_NAME]
+    return Wanted(name, holds, bool(request.POST.get("retired")) and not request.POST.get("keep"), number)
+
+
+def _of(change: RoleChange | None) -> Wanted | None:
+    return Wanted(change.name, frozenset(change.holds), change.retired, change.restores) if change else None
+
+
+def _restored(request: HttpRequest, found: Role | None) -> Wanted | None:
+    """The draft that is an older version again."""
+    number = request.GET.get("restore", "")
+    then = roles.version(found, int(number)) if found and number.isascii() and number.isdigit() and len(number) < 10 else None
+    return Wanted(then.name, frozenset(then.holds), then.retired, then.version) if then else None
+
+
+def _is_retired(found: Role | None) -> bool:
+    return found is not None and found.retired_at is not None
+
+
+def _versions(found: Role) -> list[dict[str, Any]]:
+    all_of: list[RoleVersion] = roles.history(found)
+    words = reasons.shown(each.why for each in all_of)
+    return [{"of": each, "why": words.get(each.why, "")} for each in all_of]
+
+
+def _matrix(found: list[Role], *, second: bool) -> list[tuple[str, list[tuple[permissions.Right, list[permissions.Cell]]]]]:
+    held = [rules.held_by(each) for each in found]
+    return [
+        (name, [(each, [permissions.cell(each.capability, of, second=second) for of in held]) for each in rights])
+        for name, rights in permissions.groups()
+    ]
+
+
+def _compared(before: Any, after: Any) -> dict[str, list[str]]:
+    more, less = roles.changes(before, after)
+    return {"more": [permissions.right(each).title for each in more], "less": [permissions.right(each).title for each in less]}
+
+
+def _may(request: HttpRequest, workspace_id: UUID) -> bool:
+    return rules.can(request.actor, "access.manage", workspace_id)
+
+
+def _role(request: HttpRequest, role_id: int, capability: str | None) -> Role:
+    return _found(request, Role, role_id, capability)
+
+
+def _change(request: HttpRequest, change_id: UUID, capability: str | None) -> RoleChange:
+    return _found(request, RoleChange, change_id, capability, related=("role", "asked_by", "settled_by"))
+
+
+def _found(request: HttpRequest, model: type[M], pk: object, capability: str | None, *, related: tuple[str, ...] = ()) -> M:
+    """The thing, if this person holds the capability where it is; to read it, one of those that open the page."""
+    for each in (capability,) if capability else READ:
+        if request.actor.workspaces(each) and rules.visible(request.actor, model, each).filter(pk=pk).exists():
+            return rules.get(request.actor, model, pk, each, related=related)
+    reader = next((each for each in READ if request.actor.workspaces(each)), READ[0])
+    return rules.get(request.actor, model, pk, capability or reader, related=related)

@@ -1,0 +1,135 @@
+"""The page of permissions and of a role: who may what is read there, and changed with a reason, by two where there are two."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from access import permissions, roles, rules
+from access.models import Role, RoleChange, User
+from tests.approvals.mailing import text
+from tests.cast import Cast, member
+from tests.factories import actor, make_run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WHY = "Operators asked to read who changed what."
+
+
+def browser(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def role(cast: Cast, name: str = "operator") -> Role:
+    return Role.objects.get(workspace=cast.workspace, name=name)
+
+
+def form(of: Role, *, more: set[str] = frozenset(), less: set[str] = frozenset(), **given: str) -> dict[str, str]:
+    """The form of a role as a browser sends it."""
+    holds = (set(rules.held_by(of)) | more) - less
+    return (
+        {f"may.{each}": "everywhere" if each in holds else "no" for each in rules.PEOPLES}
+        | {
+            "name": of.name,
+            "base": str(of.version),
+            "do": "ask",
+            "why": WHY,
+        }
+        | given
+    )
+
+
+def test_the_matrix_says_in_words_what_each_role_may(cast: Cast, django_assert_max_num_queries) -> None:
+    ada = browser(cast.ada)
+    with django_assert_max_num_queries(12):
+        page = ada.get("/permissions")
+    html = page.content.decode()
+    assert [re.sub(r"<[^>]+>", "", each).split() for each in re.findall(r'<th scope="col" class="c">(.*?)</th>', html)] == [
+        ["Reviewer", "2", "people"],
+        ["Manager", "2", "people"],
+        ["Operator", "1", "person"],
+        ["Admin", "1", "person"],
+    ]
+    rows = {re.sub(r"<[^>]+>", "", name): re.sub(r"<[^>]+>", " ", cells).split() for name, cells in re.findall(_ROW, html)}
+    assert rows["Approve, edit, reject, ask"] == ["Yes", "No", "No", "No"]
+    assert rows["Decide on a run they own"] == ["No"] * 4
+    assert permissions.cell("reveal.personal", ["approvals.decide"]).words == "Open action only"
+    assert "Last changed" not in html and "Not changed yet" in html and "New role" in html
+    member(cast.workspace, "rafael", "admin")
+    assert "Needs a second admin" in text(ada.get("/permissions"))
+    for user, there in ((cast.ada, True), (cast.morgan, True), (cast.riley, False), (cast.otto, False)):
+        assert ('href="/permissions"' in browser(user).get("/runs").content.decode()) is there, user
+
+
+_ROW = r'<tr><th scope="row">(.*?)</th>(.*?)</tr>'
+
+
+def test_a_draft_says_in_numbers_what_it_would_mean_and_changes_nothing(cast: Cast) -> None:
+    make_run(cast)
+    make_run(cast, title="Another")
+    of, ada = role(cast), browser(cast.ada)
+    page = text(ada.post(f"/permissions/roles/{of.pk}", form(of, more={"audit.view"}, less={"runs.events"}, do="look")))
+    assert "2 changes" in page and "Widens and narrows access" in page
+    assert "1 person could read who changed, revealed and was refused what." in page
+    assert "1 person could no longer read the event lists of 2 runs." in page
+    assert "There is no second admin, so a change is in force at once." in page
+    assert role(cast).version == 1 and not RoleChange.objects.exists()
+
+
+def test_a_change_in_force_stands_in_the_history_with_its_reason_and_can_be_undone(cast: Cast) -> None:
+    of, ada, morgan = role(cast), browser(cast.ada), browser(cast.morgan)
+    made = ada.post(f"/permissions/roles/{of.pk}", form(of, more={"audit.view"}))
+    assert made.status_code == 302 and rules.can(actor(cast.otto), "audit.view", cast.workspace.pk)
+    page = text(morgan.get(f"/permissions/roles/{of.pk}"))
+    assert "Version 2 is in force" in page and WHY in page and "Put in force" not in page and "Ada" in page
+    assert "What is in force differs Access log No Everywhere" in text(morgan.get(f"/permissions/roles/{of.pk}/versions/1"))
+    assert WHY in text(morgan.get("/permissions/history")) and "Last changed" in text(morgan.get("/permissions"))
+    draft = ada.get(f"/permissions/roles/{of.pk}?restore=1")
+    assert "As version 1 was." in text(draft) and 'name="restores" value="1"' in draft.content.decode()
+    ada.post(f"/permissions/roles/{of.pk}", form(role(cast), less={"audit.view"}, restores="1"))
+    assert roles.history(of)[0].restores == 1 and not rules.can(actor(cast.otto), "audit.view", cast.workspace.pk)
+    assert ada.get(f"/permissions/roles/{of.pk}/versions/9").status_code == 404
+
+
+def test_what_is_refused_is_said_in_place_and_what_was_chosen_is_kept(cast: Cast) -> None:
+    of, ada = role(cast), browser(cast.ada)
+    short = ada.post(f"/permissions/roles/{of.pk}", form(of, more={"audit.view"}, why="x"))
+    assert short.status_code == 422 and "The reason has 1 characters" in text(short) and 'role="alert"' in short.content.decode()
+    chosen = r'name="may.audit.view" value="everywhere" checked'
+    assert chosen in short.content.decode()
+    ada.post(f"/permissions/roles/{of.pk}", form(of, more={"policies.manage"}))
+    late = ada.post(f"/permissions/roles/{of.pk}", form(of, more={"audit.view"}))
+    assert late.status_code == 409 and "Version 2 is in force by now; yours was made from version 1." in text(late)
+    assert chosen in late.content.decode() and WHY in late.content.decode()
+    assert "Change approval policies Everywhere No" in text(late), "what changed meanwhile stands among the differences"
+    apart = ada.post("/permissions/roles/new", form(of, more={"approvals.decide", "access.manage"}, name="Both", base="0"))
+    assert apart.status_code == 422 and "who writes the rules does not use them" in text(apart)
+    assert not Role.objects.filter(name="Both").exists()
+
+
+def test_the_second_admin_confirms_what_the_first_one_asked_for(cast: Cast, django_assert_max_num_queries) -> None:
+    rafael, ada = browser(member(cast.workspace, "rafael", "admin")), browser(cast.ada)
+    of = role(cast)
+    asked = ada.post(f"/permissions/roles/{of.pk}", form(of, more={"audit.view"}))
+    at = asked["Location"]
+    hers = ada.get(at)
+    assert "You asked for this, so you can’t confirm it." in text(hers) and 'value="confirm"' not in hers.content.decode()
+    assert ada.post(at, {"do": "confirm"}).status_code == 403
+    assert "Ada asked for a change of Operator." in text(rafael.get("/permissions"))
+    with django_assert_max_num_queries(30):
+        his = rafael.get(at)
+    assert "Waiting for a second admin" in text(his) and WHY in text(his) and 'value="confirm"' in his.content.decode()
+    assert 'value="confirm"' not in browser(cast.morgan).get(at).content.decode()
+    assert rafael.post(at, {"do": "confirm"}).status_code == 302
+    assert rules.can(actor(cast.otto), "audit.view", cast.workspace.pk)
+    assert "Ada, confirmed by Rafael" in text(ada.get(f"/permissions/roles/{of.pk}"))
+    assert "Rafael confirmed" in text(ada.get(at)) and rafael.post(at, {"do": "confirm"}).status_code == 409
+    assert "as second admin; Ada asked" in text(ada.get("/permissions/history"))
+
+
+def test_a_new_role_that_waits_can_be_refused(cast: Cast) -> None:
+    rafael, ada = browser(member(cast.workspace, "rafael", "admin")), browser(cast.ada)
+    asked = ada.post("/permissions/roles/new", form(role(cast), name="Night desk", base="0"))
+    assert "Night desk" in text(rafael.get(asked["Location"])) and rafael.post(asked["Location"], {"do": "refuse"}).status_code == 302
+    assert "Rafael refused" in text(ada.get(asked["Location"])) and not Role.objects.filter(name="Night desk").exists()

@@ -1,0 +1,177 @@
+"""What a role may do is changed with a reason, by two admins where there are two, and never behind anybody's back."""
+
+from datetime import timedelta
+
+import pytest
+
+from access import roles, rules, standing
+from access.errors import Forbidden
+from access.models import AuditEntry, Membership, Role, RoleChange, User
+from access.reasons import WhyNeeded
+from access.role_models import RoleVersion
+from access.roles import InForce, Waiting, Wanted
+from config import clock
+from tests.cast import Cast, member
+from tests.factories import actor
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
+WHY = "Reviewers asked to follow a citation."
+
+
+def role(cast: Cast, name: str = "operator") -> Role:
+    return Role.objects.get(workspace=cast.workspace, name=name)
+
+
+def held(of: Role) -> frozenset[str]:
+    return frozenset(rules.held_by(Role.objects.get(pk=of.pk)))
+
+
+def ask(cast: Cast, of: Role | None, *, more: set[str] = frozenset(), less: set[str] = frozenset(), by: User | None = None, **given):
+    now = held(of) if of else frozenset()
+    wanted = Wanted(given.pop("name", of.name if of else ""), (now | more) - less, **given)
+    by = actor(by or cast.ada)
+    return roles.ask(cast.workspace.pk, of, wanted, base=Role.objects.get(pk=of.pk).version if of else 0, by=by, why=WHY)
+
+
+@pytest.fixture
+def rafael(cast: Cast) -> User:
+    return member(cast.workspace, "rafael", "admin")
+
+
+def version(user: User) -> int:
+    return User.objects.values_list("access_version", flat=True).get(pk=user.pk)
+
+
+# one admin ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_with_one_admin_a_change_is_in_force_at_once_with_its_version_its_entry_and_its_holders_told(cast: Cast) -> None:
+    of, told = role(cast), []
+    standing.changed.connect(lambda **_: told.append(True), weak=False, dispatch_uid="test-roles")
+    before, riley = actor(cast.otto), version(cast.riley)
+    made = ask(cast, of, more={"audit.view"}, less={"runs.start"})
+    standing.changed.disconnect(dispatch_uid="test-roles")
+    assert isinstance(made, InForce) and made.role.version == 2
+    assert rules.changed({before.standing}) == {before.standing} and told, "what Otto has open looks again"
+    assert version(cast.riley) == riley, "and nobody else's"
+    assert rules.can(actor(cast.otto), "audit.view", cast.workspace.pk) and not rules.can(actor(cast.otto), "runs.start", cast.workspace.pk)
+    newest, first = roles.history(of)
+    assert (newest.version, newest.asked_by, newest.confirmed_by) == (2, cast.ada, None) and set(newest.holds) == held(of)
+    assert first.version == 1 and first.at is None and "runs.start" in first.holds
+    entry = AuditEntry.objects.get(verb="role_changed")
+    assert (entry.subject_id, entry.data["added"], entry.data["removed"]) == (str(of.pk), ["audit.view"], ["runs.start"])
+    assert entry.actor_id == str(cast.ada.pk) and WHY not in str(entry.data)
+
+
+def test_what_can_not_be_kept_changes_nothing_and_says_why(cast: Cast) -> None:
+    of = role(cast)
+    refused = [
+        (lambda: ask(cast, of, more={"approvals.decide", "policies.manage"}), roles.KeptApart, "who writes the rules"),
+        (lambda: ask(cast, of, more={"actions.redeem"}), roles.RoleRefused, "only agents"),
+        (lambda: ask(cast, of, more={"no.such"}), roles.RoleRefused, "nobody knows"),
+        (lambda: ask(cast, of), roles.RoleRefused, "Nothing would change"),
+        (lambda: ask(cast, of, name="Reviewer"), roles.RoleRefused, "already, or was"),
+        (lambda: ask(cast, of, name="op\u200berator two"), roles.RoleRefused, "can be seen"),
+        (lambda: ask(cast, of, retired=True), roles.RoleRefused, "1 person holds it"),
+        (lambda: ask(cast, role(cast, "admin"), less={"access.manage"}), roles.LastAdmin, "last person"),
+    ]
+    for make, error, words in refused:
+        with pytest.raises(error, match=words):
+            make()
+    with pytest.raises(WhyNeeded):
+        roles.ask(cast.workspace.pk, of, Wanted("Operator", frozenset()), base=1, by=actor(cast.ada), why=" ")
+    assert not RoleVersion.objects.exists() and not RoleChange.objects.exists()
+    assert {each.version for each in Role.objects.filter(workspace=cast.workspace)} == {1} and "access.manage" in held(role(cast, "admin"))
+
+
+def test_a_change_made_from_an_older_version_is_refused(cast: Cast) -> None:
+    of = role(cast)
+    ask(cast, of, more={"audit.view"})
+    with pytest.raises(roles.RoleChanged, match="Version 2 is in force by now; yours was made from version 1"):
+        roles.ask(cast.workspace.pk, of, Wanted("operator", frozenset({"runs.view"})), base=1, by=actor(cast.ada), why=WHY)
+    assert "audit.view" in held(of) and roles.history(of)[0].version == 2
+
+
+def test_a_role_is_made_restored_and_retired_when_nobody_holds_it(cast: Cast) -> None:
+    made = ask(cast, None, name="Auditor", more={"audit.view", "runs.view"}).role
+    assert held(made) == {"audit.view", "runs.view"} and made.version == 1 and not roles.people(made)
+    ask(cast, made, less={"runs.view"}, name="Auditor")
+    back = roles.ask(
+        cast.workspace.pk, made, Wanted("Auditor", frozenset({"audit.view", "runs.view"}), restores=1), base=2, by=actor(cast.ada), why=WHY
+    )
+    assert held(back.role) == {"audit.view", "runs.view"} and roles.history(made)[0].restores == 1 and back.role.version == 3
+    ask(cast, made, name="Auditor", retired=True)
+    assert held(made) == frozenset() and made.pk not in {each.pk for each in roles.listed(cast.workspace.pk)}
+    roles.ask(cast.workspace.pk, made, Wanted("Auditor", frozenset({"audit.view"}), restores=2), base=4, by=actor(cast.ada), why=WHY)
+    assert made.pk in {each.pk for each in roles.listed(cast.workspace.pk)}
+    assert [each.version for each in roles.history(made)] == [5, 4, 3, 2, 1]
+
+
+# two admins -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_with_two_admins_nothing_changes_until_the_other_one_confirms(cast: Cast, rafael: User) -> None:
+    of, before = role(cast), held(role(cast))
+    asked = ask(cast, of, more={"audit.view"})
+    assert isinstance(asked, Waiting) and held(of) == before and roles.waits(of) == asked.change
+    with pytest.raises(roles.NotTheSecond):
+        roles.confirm(asked.change, by=actor(cast.ada))
+    with pytest.raises(roles.ChangeWaits):
+        ask(cast, of, more={"runs.write"} - {"runs.write"}, less={"runs.start"}, by=rafael)
+    otto = version(cast.otto)
+    made = roles.confirm(asked.change, by=actor(rafael))
+    assert "audit.view" in held(of) and made.version == 2 and version(cast.otto) == otto + 1
+    newest = roles.history(of)[0]
+    assert (newest.asked_by, newest.confirmed_by) == (cast.ada, rafael)
+    verbs = list(AuditEntry.objects.filter(verb__startswith="role_").order_by("at").values_list("verb", "actor_id"))
+    assert verbs == [("role_change_asked", str(cast.ada.pk)), ("role_changed", str(rafael.pk))]
+    with pytest.raises(roles.ChangeOver, match="Rafael confirmed it"):
+        roles.confirm(asked.change, by=actor(rafael))
+
+
+def test_a_change_is_refused_or_withdrawn_once_and_changes_nothing(cast: Cast, rafael: User) -> None:
+    of, before = role(cast), held(role(cast))
+    for settle, by, other, wrong in ((roles.refuse, rafael, cast.ada, roles.NotTheSecond), (roles.withdraw, cast.ada, rafael, Forbidden)):
+        change = ask(cast, of, more={"audit.view"}).change
+        with pytest.raises(wrong):
+            settle(change, by=actor(other))
+        settle(change, by=actor(by))
+        with pytest.raises(roles.ChangeOver):
+            roles.confirm(change, by=actor(rafael))
+        assert held(of) == before and roles.waits(of) is None
+
+
+def test_without_an_answer_it_lapses_after_a_day_and_another_one_may_be_asked_for(cast: Cast, rafael: User) -> None:
+    of = role(cast)
+    change = ask(cast, of, more={"audit.view"}).change
+    RoleChange.objects.filter(pk=change.pk).update(lapses_at=clock.now() - timedelta(seconds=1))
+    assert roles.state(RoleChange.objects.get(pk=change.pk)) == "lapsed" and roles.waits(of) is None
+    with pytest.raises(roles.ChangeOver, match="It lapsed without an answer"):
+        roles.confirm(change, by=actor(rafael))
+    assert isinstance(ask(cast, of, more={"audit.view"}), Waiting)
+    assert RoleChange.objects.get(pk=change.pk).state == "lapsed"
+
+
+def test_a_confirmation_is_held_to_what_is_so_when_it_comes(cast: Cast, rafael: User) -> None:
+    of = role(cast)
+    change = ask(cast, of, more={"audit.view"}).change
+    Membership.objects.filter(user=cast.ada).update(deactivated_at=clock.now())
+    with pytest.raises(roles.ChangeOver, match="Whoever asked for it may not"):
+        roles.confirm(change, by=actor(rafael))
+    Membership.objects.filter(user=cast.ada).update(deactivated_at=None)
+    Role.objects.filter(pk=of.pk).update(version=5)  # as somebody could who owns the database
+    with pytest.raises(roles.RoleChanged):
+        roles.confirm(change, by=actor(rafael))
+    assert RoleChange.objects.get(pk=change.pk).state == "waiting" and "audit.view" not in held(of)
+
+
+def test_the_workspace_says_whether_it_takes_two(cast: Cast) -> None:
+    of, workspace = role(cast), cast.workspace
+    workspace.second_admin = True
+    workspace.save()
+    with pytest.raises(roles.RoleRefused, match="nobody else"):
+        ask(cast, of, more={"audit.view"})
+    member(workspace, "rafael", "admin")
+    workspace.second_admin = False
+    workspace.save()
+    assert isinstance(ask(cast, of, more={"audit.view"}), InForce)
