@@ -1,6 +1,6 @@
 from django.urls import path
 
-from access import account_views, permission_views, views
+from access import account_views, audit_urls, permission_views, views
 
 app_name = "access"
 urlpatterns = [
@@ -19,3 +19,4 @@ urlpatterns = [
     path("permissions/roles/<int:role_id>/versions/<int:version>", permission_views.version, name="role_version"),
     path("permissions/changes/<uuid:change_id>", permission_views.change, name="change"),
 ]
+urlpatterns += audit_urls.urlpatterns

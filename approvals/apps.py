@@ -7,7 +7,7 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         from access import append_only, reach
-        from approvals import gate, presenting, reveal_places, witness
+        from approvals import audit_names, gate, presenting, reveal_places, witness
         from approvals.models import ProposedAction
         from approvals.notifications import outbox
         from artifacts import revealing
@@ -17,6 +17,7 @@ class ApprovalsConfig(AppConfig):
         if outbox.listen not in log.listeners:
             log.listeners.append(outbox.listen)
         gate.register()
+        audit_names.register()
         reach.register("actions", lambda at: ProposedAction.objects.filter(workspace_id=at).count(), "proposed action", "proposed actions")
         revealing.places["action"] = reveal_places.of_attachment
         if reveal_places.judged not in revealing.judges:

@@ -68,7 +68,7 @@ def freeze(
                 return Made(found(first.pk), again=True)
         kept = vault.keep(workspace_id, reason, label="internal")
         made = Freeze.objects.create(workspace_id=workspace_id, by_id=by.user_id, reason=kept, until=until, since=clock.now(), **target)
-        audit.record(by, "frozen", workspace_id=workspace_id, subject=("freeze", made.pk), **_told(made))
+        audit.record(by, "frozen", workspace_id=workspace_id, subject=("freeze", made.pk), why=str(kept.pk), **_told(made))
     _tell(workspace_id)
     return Made(found(made.pk), again=False)
 
@@ -83,7 +83,7 @@ def lift(given: Freeze, *, by: Actor, reason: str) -> Made:
         rows = standing().filter(pk=given.pk)
         lifted = rows.update(lifted_at=now, lifted_by=by.user_id, lifted_why=kept) == 1
         if lifted:
-            audit.record(by, "unfrozen", workspace_id=given.workspace_id, subject=("freeze", given.pk), **_told(given))
+            audit.record(by, "unfrozen", workspace_id=given.workspace_id, subject=("freeze", given.pk), why=str(kept.pk), **_told(given))
         else:
             transaction.set_rollback(True)
     if not lifted:

@@ -7,10 +7,11 @@ class ArtifactsConfig(AppConfig):
 
     def ready(self) -> None:
         from access import reach
-        from artifacts import keeping, revealing
+        from artifacts import audit_names, keeping, revealing
         from artifacts.models import Artifact
 
         keeping.register()
+        audit_names.register()
         reach.register("artifacts", lambda workspace: Artifact.objects.filter(workspace_id=workspace).count(), "artifact", "artifacts")
 
         revealing.places["artifact"] = revealing.of_artifact

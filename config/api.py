@@ -17,6 +17,7 @@ from ninja.renderers import BaseRenderer
 
 from access import problems
 from access.api import known
+from access.audit_api import router as audit
 from access.errors import AWAY, RETRY_AFTER, BadInput, DatabaseAway, NotFound, NotSignedIn, Refusal
 from approvals.api import router as approvals
 from approvals.canonical import HALF_PAIR, NotCanonical, parse_json
@@ -216,6 +217,7 @@ api = NinjaAPI(
     parser=StrictJson(),
     renderer=Orjson(),
 )
+api.add_router("", audit)
 api.add_router("", runs)
 api.add_router("", branches)
 api.add_router("", steps)

@@ -10,12 +10,13 @@ class RunsConfig(AppConfig):
 
         from access import reach, standing
         from artifacts import revealing
-        from runs import bar, context, live, log, reveal_places, signals
+        from runs import audit_names, bar, context, live, log, reveal_places, signals
         from runs.engine import outside, undoing, workflow  # noqa: F401  undoing is a workflow of Handrail's own
         from runs.models import Run
 
         if signals.refuse_unread not in log.ending_guards:
             log.ending_guards.append(signals.refuse_unread)
+        audit_names.register()
         bar.register("runs.recover", context.drawn_count)
         revealing.places["event"] = reveal_places.of_event
         reach.register("runs", lambda workspace: Run.objects.filter(workspace_id=workspace).count(), "run", "runs")

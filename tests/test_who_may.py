@@ -71,6 +71,8 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     # permissions
     ("GET", "permissions", "in in ok no ok no ok ok no no no in", {}),
     ("GET", "permissions/history", "in in ok no ok no ok ok no no no in", {}),
+    ("GET", "permissions/log", "in in ok no ok no ok ok no no no in", {}),
+    ("POST", "permissions/log/exports", "in in ok no ok no ok ok no no no in", {"data": {"form": "csv"}}),
     ("GET", "permissions/roles/new", "in in ok no no no ok no no no no in", {}),
     ("POST", "permissions/roles/new", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
     ("GET", "permissions/roles/<int:role_id>", "in in none none ok none ok ok none none none in", {}),
@@ -171,6 +173,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     # the API
     ("GET", "api/v1/", "none " * 12, {}),
     ("GET", "api/v1/openapi.json", "in in ok ok ok ok ok ok ok ok ok in", {}),
+    ("GET", "api/v1/audit", "in in ok no ok no ok ok no no no in", {}),
     ("GET", "api/v1/runs", "in in ok ok ok ok ok ok ok ok ok in", {}),
     ("POST", "api/v1/runs", "in in ok no no ok no no ok ok ok in", {"json": {"title": "x", "agent_version": "1"}, "key": True}),
     ("GET", "api/v1/runs/<run_id>", THOSE_WHO_SEE, {}),

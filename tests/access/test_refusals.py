@@ -156,6 +156,12 @@ def verbs_of(text: str) -> set[str]:
         for call in _calls(function, lambda chain: chain in (["audit", "record"], ["record"])):
             if isinstance(call.args[1], ast.Name) and call.args[1].id in names:
                 wrappers[function.name] = names.index(call.args[1].id)
+            elif isinstance(call.args[1], ast.Name):
+                name = call.args[1].id
+                given = [
+                    each for each in ast.walk(function) if isinstance(each, ast.Assign) and architecture.chain(each.targets[0]) == [name]
+                ]
+                found |= {verb for each in given for verb in _strings(each.value)}
             else:
                 found |= _strings(call.args[1])
     for name, place in wrappers.items():

@@ -1,0 +1,89 @@
+"""What the ids in the audit trail are called, for the eye. Asked on read, so that a name that changed is the one of now.
+
+This room knows people, roles, agents and keys. Others register what they know at start-up: kind → a function from ids to names.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from access.ids import as_uuid
+from access.models import Agent, AgentKey, Role, User
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a thing is called. `where`, `url`: the page it is found on, and the words of the link; `why`: the reason kept with it."""
+
+    name: str
+    where: str = ""
+    url: str = ""
+    why: str = ""
+
+
+Names = Callable[[Collection[str]], Mapping[str, Named]]  # one query or two, however many ids
+_names: dict[str, Names] = {}
+_runs: list[Callable[[UUID, str], UUID | None]] = []  # (workspace, what somebody typed) → the run that is meant
+_within: list[Callable[[UUID], Iterable[str]]] = []  # run → ids of what belongs to it
+
+
+def register(kind: str, names: Names) -> None:
+    _names[kind] = names
+
+
+def register_runs(find: Callable[[UUID, str], UUID | None]) -> None:
+    _runs[:] = [find]
+
+
+def register_within(ids: Callable[[UUID], Iterable[str]]) -> None:
+    """What else an entry about a run may name: the ids of its actions."""
+    if ids not in _within:
+        _within.append(ids)
+
+
+def of(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
+    """(kind, id) → name, of those that are known; a query or two a kind."""
+    by_kind: dict[str, set[str]] = {}
+    for kind, pk in wanted:
+        if kind in _names and pk:
+            by_kind.setdefault(kind, set()).add(pk)
+    return {(kind, pk): named for kind, ids in by_kind.items() for pk, named in _names[kind](ids).items()}
+
+
+def run(workspace_id: UUID, typed: str) -> UUID | None:
+    """The run that somebody means by a reference or an id."""
+    return _runs[0](workspace_id, typed) if _runs else None
+
+
+def within(run_id: UUID) -> list[str]:
+    return [pk for ids in _within for pk in ids(run_id)]
+
+
+def uuids(ids: Iterable[str]) -> list[UUID]:
+    """Those that are ids at all."""
+    return [found for each in ids if (found := as_uuid(each))]
+
+
+def _users(ids: Collection[str]) -> dict[str, Named]:
+    return {str(pk): Named(name) for pk, name in User.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
+
+
+def _agents(ids: Collection[str]) -> dict[str, Named]:
+    return {str(pk): Named(name) for pk, name in Agent.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
+
+
+def _keys(ids: Collection[str]) -> dict[str, Named]:
+    rows = AgentKey.objects.filter(pk__in=uuids(ids)).values_list("pk", "agent__name", "name")
+    return {str(pk): Named(f"{agent} ({name})") for pk, agent, name in rows}
+
+
+def _roles(ids: Collection[str]) -> dict[str, Named]:
+    rows = Role.objects.filter(pk__in=[int(each) for each in ids if each.isdecimal()]).values_list("pk", "name")
+    return {str(pk): Named(name.capitalize()) for pk, name in rows}
+
+
+register("user", _users)
+register("human", _users)
+register("agent", _agents)
+register("agent_key", _keys)
+register("role", _roles)

@@ -1,0 +1,53 @@
+"""What the access log calls actions, policies, groups, freezes and standing grants, and the reasons kept with them."""
+
+from collections.abc import Collection, Iterable
+from uuid import UUID
+
+from django.urls import reverse
+
+from access import naming
+from access.naming import Named, uuids
+from approvals.models import Freeze, PolicySet, ProposedAction, ReviewerGroup, StandingGrant
+from artifacts.redaction import plain
+
+
+def register() -> None:
+    naming.register("action", _actions)
+    naming.register("policy", _policies)
+    naming.register("group", _groups)
+    naming.register("freeze", _freezes)
+    naming.register("standing_grant", _standing)
+    naming.register_within(_of_run)
+
+
+def _actions(ids: Collection[str]) -> dict[str, Named]:
+    rows = ProposedAction.objects.filter(pk__in=uuids(ids)).values_list("pk", "tool", "run__ref")
+    return {str(pk): Named(tool, ref, reverse("approvals:action", args=[pk])) for pk, tool, ref in rows}
+
+
+def _policies(ids: Collection[str]) -> dict[str, Named]:
+    rows = PolicySet.objects.filter(pk__in=[each for each in ids if each.isdecimal()] or uuids(ids)).select_related("why")
+    return {str(row.pk): Named(f"version {row.version}", "Policies", reverse("approvals:policies"), _said(row.why)) for row in rows}
+
+
+def _groups(ids: Collection[str]) -> dict[str, Named]:
+    rows = ReviewerGroup.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")
+    return {str(pk): Named(name, "Groups", reverse("approvals:group", args=[pk])) for pk, name in rows}
+
+
+def _freezes(ids: Collection[str]) -> dict[str, Named]:
+    rows = Freeze.objects.filter(pk__in=uuids(ids)).select_related("reason")
+    return {str(row.pk): Named("freeze", "Freezes", reverse("approvals:freezes"), _said(row.reason)) for row in rows}
+
+
+def _standing(ids: Collection[str]) -> dict[str, Named]:
+    found = StandingGrant.objects.filter(pk__in=uuids(ids)).values_list("pk", flat=True)
+    return {str(pk): Named("a standing approval", "Standing approval", reverse("approvals:standing_grant", args=[pk])) for pk in found}
+
+
+def _said(payload: object) -> str:
+    return plain(getattr(payload, "rendition", "") or "")
+
+
+def _of_run(run_id: UUID) -> Iterable[str]:
+    return [str(pk) for pk in ProposedAction.objects.filter(run_id=run_id).values_list("pk", flat=True)[:5000]]

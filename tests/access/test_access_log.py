@@ -1,0 +1,238 @@
+"""The access log: who may read what of it, how it is found, what it says, and how it leaves the house."""
+
+import csv
+import io
+import json
+
+import pytest
+from django.test import Client
+
+from access import audit, rules, sealing, trail
+from access.models import AuditEntry
+from access.rules import NOBODY, SYSTEM
+from approvals import freezes
+from tests.approvals.mailing import propose_mail
+from tests.factories import actor, make_run
+
+pytestmark = pytest.mark.django_db
+
+
+def browser(user) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def page(cast):
+    """What Morgan, who manages, sees at an address of the log."""
+    client = browser(cast.morgan)
+
+    def page(query: str = "") -> str:
+        told = client.get(f"/permissions/log{query}")
+        assert told.status_code == 200, told.content
+        return told.content.decode()
+
+    return page
+
+
+def entry(cast, user, verb: str, **more) -> AuditEntry:
+    return audit.record(actor(user), verb, workspace_id=cast.workspace.pk, **more)
+
+
+# what it says -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_says_who_did_what_with_which_label_and_why_and_where(cast, page):
+    run = make_run(cast)
+    told = {"label": "personal", "run": str(run.pk), "hidden": {"email": 2}, "reason": "", "details": ""}
+    entry(cast, cast.riley, "revealed", subject=("payload", cast.riley.pk), **told)
+    html = page("?what=reveal")
+    assert "Riley" in html and "Revealed hidden values: 2" in html and "Personal data" in html
+    assert f'href="/runs/{run.pk}"' in html and run.ref in html
+
+
+def test_a_refusal_is_said_to_be_one_with_the_right_that_was_missing(cast, page):
+    run = make_run(cast)
+    browser(cast.riley).post(f"/runs/{run.pk}/signals", {"kind": "pause", "key": "a"})
+    html = page("?what=refused")
+    words = rules.CAPABILITIES["runs.steer"]
+    assert f"<b>Refused:</b> <bdi>{words[0].lower()}{words[1:]}</bdi>" in html and "Doesn’t have the right" in html and run.ref in html
+
+
+def test_the_reason_that_somebody_gave_stands_beside_what_they_did(cast, page):
+    freezes.freeze(cast.workspace.pk, what="workspace", by=actor(cast.ada), reason="Wrong amounts since noon.")
+    assert "Froze the workspace" in page() and "Wrong amounts since noon." in page()
+
+
+def test_names_are_those_of_now_and_what_is_gone_is_still_told(cast, page):
+    entry(cast, cast.riley, "signed_in", how="password")
+    AuditEntry.objects.create(workspace=cast.workspace, actor_kind="human", actor_id=str(cast.agent.pk), verb="signed_out")
+    AuditEntry.objects.create(workspace=cast.workspace, actor_kind="nobody", verb="sign_in_refused", subject_kind="user", subject_id="x")
+    audit.record(SYSTEM, "something_older_than_the_list", workspace_id=cast.workspace.pk)
+    cast.riley.name = "Riley Park"
+    cast.riley.save()
+    html = page()
+    assert "Riley Park" in html and ", gone" in html and "Somebody not signed in" in html
+    assert "Something older than the list" in html and "Signed in by password" in html
+
+
+def test_every_verb_can_be_told_whatever_its_entry_holds(cast, page):
+    for verb in audit.VERBS:
+        entry(cast, cast.ada, verb)
+    assert page().count('<td role="cell" class="num nowrap">') == min(len(audit.VERBS), trail.PAGE)
+
+
+# who may, and what they find ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_log_is_for_who_may_read_it_and_of_their_workspace_alone(cast, page):
+    audit.record(actor(cast.olga), "webhook_set", workspace_id=cast.elsewhere.pk)
+    entry(cast, cast.riley, "webhook_set")
+    assert "Olga" not in page() and "Riley" in page() and "1 entry found" in page("?what=delivery")
+    assert [browser(user).get("/permissions/log").status_code for user in (cast.riley, cast.otto, cast.ada)] == [403, 403, 200]
+    assert "Riley" not in browser(cast.olga).get("/permissions/log").content.decode()
+
+
+def test_it_is_found_by_person_group_label_day_run_and_words(cast, page):
+    run, other = make_run(cast), propose_mail(cast)
+    entry(cast, cast.riley, "revealed", label="personal", run=str(run.pk))
+    entry(cast, cast.sam, "revealed", label="internal", run=str(other.run.pk))
+    entry(cast, cast.otto, "recalled", subject=("action", other.action.pk))
+
+    def found(query: str) -> set[str]:
+        rows = page(query).partition("<tbody")[2]
+        return {name for name in ("Riley", "Sam", "Otto", "Priya", "Ada") if name in rows}
+
+    assert found(f"?who=human:{cast.riley.pk}") == {"Riley"}
+    assert found("?what=reveal") == {"Riley", "Sam"}
+    assert found("?label=internal") == {"Sam"}
+    assert found(f"?run={run.ref}&what=reveal") == {"Riley"}
+    assert found(f"?run={other.run.pk}") >= {"Sam", "Otto"} and "Riley" not in found(f"?run={other.run.pk}")
+    assert found(f"?q={run.ref}&what=reveal") == found("?q=riley&what=reveal") == {"Riley"}
+    assert found("?q=revealed") == {"Riley", "Sam"} and found("?q=recalled") == {"Otto"}
+    today = AuditEntry.objects.latest("at").at.date()
+    assert found(f"?since={today}&until={today}&what=reveal") == {"Riley", "Sam"} and found("?until=2020-01-01") == set()
+    assert "No entry is like that" in page("?q=nothing-of-the-sort") and "No entry is like that" in page("?run=RN-0000")
+
+
+@pytest.mark.parametrize(
+    "query", ["since=yesterday", "until=2026-13-01", "what=x", "who=x:1", "label=x", "before=x", "since=2026-02-01&until=2026-01-01"]
+)
+def test_a_filter_that_cannot_be_says_so_and_keeps_what_was_typed(cast, query):
+    told = browser(cast.ada).get(f"/permissions/log?{query}&q=kept")
+    assert told.status_code == 422 and b"Nothing was searched" in told.content and b'value="kept"' in told.content
+    api = browser(cast.ada).get(f"/api/v1/audit?{query}")
+    assert (api.status_code, api.json()["title"]) == (422, "The access log can’t be searched like this.")
+
+
+def test_every_entry_is_on_one_page_and_the_newest_is_first(cast, monkeypatch):
+    monkeypatch.setattr(trail, "PAGE", 7)
+    moment = AuditEntry(workspace=cast.workspace).at
+    AuditEntry.objects.bulk_create(
+        AuditEntry(workspace=cast.workspace, actor_kind="system", verb="looked", data={"n": n}, at=moment) for n in range(20)
+    )
+    seen, before = [], ""
+    while True:
+        page = trail.page(cast.workspace.pk, trail.Wanted(), before=before, size=7)
+        seen += [each.data["n"] for each in page.entries]
+        before = page.older
+        if not before:
+            break
+        entry(cast, cast.riley, "signed_out")  # what is written meanwhile moves nothing
+    assert sorted(seen) == list(range(20)) and seen == [
+        e.data["n"] for e in AuditEntry.objects.filter(verb="looked").order_by("-at", "-pk")
+    ]
+
+
+def test_the_page_of_permissions_gets_the_newest_rows_alone(cast, page):
+    for _ in range(8):
+        entry(cast, cast.riley, "signed_out")
+    html = page("?part=recent")
+    assert html.count("<tr") == 6 and "All 8 entries" in html and "<html" not in html
+
+
+def test_nothing_was_written_down_yet(cast):
+    assert trail.page(cast.workspace.pk, trail.Wanted()).entries == []
+    client = browser(cast.ada)
+    AuditEntry.objects.all()  # signing in by hand leaves none
+    assert b"Nothing was written down yet" in client.get("/permissions/log").content
+
+
+def test_a_page_takes_few_queries_however_long_the_log_is(cast, django_assert_max_num_queries):
+    runs = [make_run(cast) for _ in range(3)]
+    people = (cast.riley, cast.sam, cast.ada)
+    AuditEntry.objects.bulk_create(
+        AuditEntry(
+            workspace=cast.workspace,
+            actor_kind="human",
+            actor_id=str(people[n % 3].pk),
+            verb="revealed" if n % 2 else "frozen",
+            data={"label": "personal", "run": str(runs[n % 3].pk)},
+        )
+        for n in range(10_050)
+    )
+    client = browser(cast.ada)
+    with django_assert_max_num_queries(18):
+        html = client.get("/permissions/log?what=reveal&q=riley").content.decode()
+    assert html.count("Riley") >= 50 and "1,675 entries found" in html
+    with django_assert_max_num_queries(12):
+        assert "10,000+ entries" in client.get("/permissions/log").content.decode()
+    with django_assert_max_num_queries(12):
+        assert len(client.get("/api/v1/audit?limit=500").json()["entries"]) == 500
+
+
+# out of the house ---------------------------------------------------------------------------------------------------------------------
+
+
+def exported(client: Client, form: str, **more: str) -> bytes:
+    told = client.post("/permissions/log/exports", {"form": form, **more})
+    assert told.status_code == 200 and "attachment" in told.headers["Content-Disposition"]
+    return b"".join(told.streaming_content)
+
+
+def test_an_export_has_every_entry_that_was_asked_for_and_is_one_itself(cast, monkeypatch):
+    from access import exporting
+
+    monkeypatch.setattr(exporting, "AT_ONCE", 3)
+    for _ in range(8):
+        entry(cast, cast.riley, "revealed", label="personal")
+    entry(cast, cast.sam, "signed_out")
+    sealing.seal()
+    rows = list(csv.DictReader(io.StringIO(exported(browser(cast.morgan), "csv", what="reveal").decode("utf-8-sig"))))
+    assert (
+        len(rows) == 8
+        and {row["who"] for row in rows} == {"Riley"}
+        and [row["number"] for row in rows] == [str(n) for n in range(8, 0, -1)]
+    )
+    written = AuditEntry.objects.get(verb="audit_exported")
+    assert (written.actor_id, written.data) == (str(cast.morgan.pk), {"form": "csv", "entries": 8, "narrowed": ["what"]})
+    lines = [json.loads(line) for line in exported(browser(cast.ada), "jsonl").splitlines()]
+    assert [line["verb"] for line in lines[:3]] == ["audit_exported", "audit_exported", "signed_out"] and len(lines) == 11
+    assert lines[2]["actor"] == {"kind": "human", "id": str(cast.sam.pk), "name": "Sam"} and lines[2]["number"] == 9
+
+
+def test_no_cell_is_a_formula(cast):
+    cast.riley.name = "=HYPERLINK(1)"
+    cast.riley.save()
+    entry(cast, cast.riley, "signed_out")
+    text = exported(browser(cast.ada), "csv").decode("utf-8-sig")
+    assert "'=HYPERLINK(1)" in text and ",=HYPERLINK" not in text
+
+
+def test_who_may_not_read_the_log_exports_none_of_it(cast):
+    assert browser(cast.riley).post("/permissions/log/exports", {"form": "csv"}).status_code == 403
+    assert browser(cast.ada).post("/permissions/log/exports", {"form": "xlsx"}).status_code == 422
+    assert not AuditEntry.objects.filter(verb="audit_exported").exists()
+
+
+def test_the_api_gives_the_same_page_by_page(cast):
+    for _ in range(5):
+        entry(cast, cast.riley, "revealed", label="personal")
+    client = browser(cast.morgan)
+    first = client.get("/api/v1/audit?limit=3&what=reveal").json()
+    rest = client.get(f"/api/v1/audit?limit=3&what=reveal&before={first['next']}").json()
+    assert (len(first["entries"]), len(rest["entries"]), rest["next"]) == (3, 2, None)
+    assert first["entries"][0]["what"] == "Revealed hidden values: –" and first["entries"][0]["number"] is None
+    assert browser(cast.riley).get("/api/v1/audit").status_code == 403
+    assert NOBODY.kind == "nobody"
