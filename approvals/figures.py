@@ -16,6 +16,8 @@ def ordinal(count: int) -> str:
 
 def listed(names: Sequence[str], most: int = 4) -> str:
     """“Riley, Sam and 3 others”."""
+    if not names:
+        return ""
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} others"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

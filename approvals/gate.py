@@ -226,7 +226,7 @@ def put_up(
 def _kept(held: Held, proposal: Proposal, what: CanonicalAction, digest: str, rule: Policy) -> ProposedAction:
     """The action's row, not saved yet, with its bytes and words in the vault and what inspection found."""
     tool, run = proposal.tool, held.row
-    warnings = inspection.inspect(what, facts=_facts(held, proposal, what))
+    warnings = inspection.inspect(what, facts=facts(run, proposal, what))
     label = _at_least_personal(tool.label)
     return ProposedAction(
         workspace_id=run.workspace_id,
@@ -269,10 +269,10 @@ def _told(action: ProposedAction, what: CanonicalAction, needs: int) -> ActionPr
     )
 
 
-def _facts(held: Held, proposal: Proposal, what: CanonicalAction) -> inspection.Facts:
+def facts(run: Run, proposal: Proposal, what: CanonicalAction) -> inspection.Facts:
     """What is known here: whose addresses are inside, who was written to before, and the same thing proposed before in this run."""
-    workspace_id = held.row.workspace_id
-    same = _same_before(held.row.pk, what)
+    workspace_id = run.workspace_id
+    same = _same_before(run.pk, what)
     hosts = inspection.names_hosts(what)
     return inspection.Facts(
         internal_domains=frozenset(Workspace.objects.values_list("mail_domains", flat=True).get(pk=workspace_id)),

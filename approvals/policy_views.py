@@ -36,22 +36,24 @@ SHOWN = 50  # differing actions that are listed
 @require_safe
 def policies(request: HttpRequest) -> HttpResponse:
     """The rules in force, their history, and what agents asked for that no rule covers."""
-    here = places.place(request, "approvals.view")
-    workspace_id = here.id
-    current = _versions(request.actor).filter(workspace_id=workspace_id).first()
-    context = {
-        "lines": _lines(current, _matched(request.actor, workspace_id)),
-        "counted": True,
-        "current": current,
+    found = lines_of(request)
+    workspace_id = found["place"].id
+    context = found | {
         "history": _history(request.actor, workspace_id),
-        "place": here,
         "asked": _asked(request.actor, workspace_id),
         "known_tools": set(TOOLS),
         "standing": _standing(request.actor, workspace_id),
         "decides": rules.can(request.actor, "approvals.decide", workspace_id),
-        "may": rules.can(request.actor, "policies.manage", workspace_id),
     }
     return render(request, "approvals/policies.html", context)
+
+
+def lines_of(request: HttpRequest) -> dict[str, Any]:
+    """The rules in force as lines, with how often each matched: what the page of policies begins with, and that of permissions has."""
+    here = places.place(request, "approvals.view")
+    current = _versions(request.actor).filter(workspace_id=here.id).first()
+    may = rules.can(request.actor, "policies.manage", here.id)
+    return {"lines": _lines(current, _matched(request.actor, here.id)), "counted": True, "current": current, "place": here, "may": may}
 
 
 @never_cache

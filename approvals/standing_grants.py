@@ -5,7 +5,7 @@ read private data and outside text and would send, where there is a warning to b
 of something frozen. Each use spends the budget in one statement, has a record of its own, and grants one action once.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -157,15 +157,16 @@ def covering(run: Run, judgement: Judgement, case: Case) -> list[StandingGrant]:
     return [] if found and freezes.in_the_way(run, case.tool) else found
 
 
-def spend(found: Iterable[StandingGrant], action: ProposedAction, what: CanonicalAction) -> StandingGrant | None:
+def spend(found: Sequence[StandingGrant], action: ProposedAction, what: CanonicalAction) -> StandingGrant | None:
     """Take one use of the first whose owner may decide on this action. In the caller's transaction, with what limits it held."""
+    return next((each for each in fit(found, action, what) if _spent(each)), None)
+
+
+def fit(found: Sequence[StandingGrant], action: ProposedAction, what: CanonicalAction) -> Iterator[StandingGrant]:
+    """Those of which one use could be taken for this action. Takes none."""
     if not found or _warned(action) or beyond_rule(action.policy, what):
-        return None
-    for each in found:
-        owner = rules.person(each.owner_id)
-        if isinstance(decisions.may_decide(action, owner), Yes) and _spent(each):
-            return each
-    return None
+        return
+    yield from (each for each in found if isinstance(decisions.may_decide(action, rules.person(each.owner_id)), Yes))
 
 
 def record(run: Held, action: ProposedAction, grant: StandingGrant) -> StandingUse:

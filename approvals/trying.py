@@ -84,7 +84,7 @@ def last(workspace_id: UUID, tool: str = "", *, related: tuple[str, ...] = ("run
 def tried(workspace_id: UUID, draft: Sequence[Policy]) -> Tried:
     """Judge the last actions by the draft and by what is in force. Eight queries at most."""
     current, actions = policy.rules(workspace_id), last(workspace_id)
-    known = cases.read(actions, arguments=_asks_arguments([*current, *draft]))
+    known = cases.read(actions, arguments=asks_arguments([*current, *draft]))
     found: list[tuple[ProposedAction, Judgement, Judgement]] = []
     for action in actions:
         if action.pk in known:
@@ -127,7 +127,7 @@ def _named(workspace_id: UUID, draft: Sequence[Policy], base: int, by: Actor) ->
     return [str(workspace_id), policy.digest(draft), base, by.id]
 
 
-def _asks_arguments(rules: Sequence[Policy]) -> bool:
+def asks_arguments(rules: Sequence[Policy]) -> bool:
     return any(each["what"] in _OF_ARGUMENTS for rule in rules for each in rule.conditions)
 
 

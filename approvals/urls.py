@@ -1,10 +1,12 @@
 from django.urls import path
 
-from approvals import attachment_views, bulk_views, freeze_views, group_views, outcome_views, policy_views, standing_views, views
+from approvals import attachment_views, bulk_views, freeze_views, group_views, outcome_views, policy_views, simulator_views, standing_views, views
 
 app_name = "approvals"
 urlpatterns = [
     path("policies", policy_views.policies, name="policies"),
+    path("policies/section", simulator_views.section, name="policies_section"),
+    path("policies/simulator", simulator_views.simulator, name="simulator"),
     path("policies/rule", policy_views.rule, name="policy_rule"),
     path("policies/versions/<int:version>", policy_views.version, name="policy_version"),
     path("groups", group_views.groups_page, name="groups"),

@@ -124,6 +124,9 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "reveals/<uuid:reveal_id>/ending", THE_ONE_IT_IS_FOR, {}),
     # the pages of approvals
     ("GET", "policies", "in in ok ok ok ok ok ok no no no in", {}),
+    ("GET", "policies/section", "in in ok ok ok ok ok ok no no no in", {}),
+    ("GET", "policies/simulator", "in in ok no no no ok no no no no in", {}),
+    ("POST", "policies/simulator", "in in ok no no no ok no no no no in", {"data": {"agent": "x"}}),
     ("GET", "policies/rule", "in in ok no no no ok no no no no in", {}),
     ("POST", "policies/rule", "in in ok no no no ok no no no no in", {}),
     ("GET", "policies/versions/<int:version>", "in in none ok ok ok ok ok no no no in", {}),

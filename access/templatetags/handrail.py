@@ -74,6 +74,9 @@ NAV: Final = (
     ("access:permissions", "Permissions", ("access.manage", "policies.manage", "audit.view")),
 )
 
+# rooms whose pages stand elsewhere too
+ALSO: Final[Mapping[str, tuple[str, ...]]] = {"access:permissions": ("approvals:policies", "approvals:groups")}
+
 
 @register.simple_tag
 def icon(name: str, label: str = "", small: bool = False) -> SafeString:
@@ -374,7 +377,9 @@ def nav(context: template.Context) -> list[dict[str, Any]]:
     for name, word, capabilities in NAV:
         url = nav_url(name)
         if url and any(actor.workspaces(each) for each in capabilities):
-            here = context.get("room") == word.lower() or request.path == url or request.path.startswith(url.rstrip("/") + "/")
+            places = [url, *filter(None, map(nav_url, ALSO.get(name, ())))]
+            within = any(request.path == each or request.path.startswith(each.rstrip("/") + "/") for each in places)
+            here = context.get("room") == word.lower() or within
             rooms.append({"name": word.lower(), "word": word, "url": url, "here": here})
     return rooms
 

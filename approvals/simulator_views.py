@@ -1,0 +1,169 @@
+"""Trying an action on a page: what it would need, and why. Nothing is run. And the rules in force, for the page of permissions."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from access import audit, rules
+from access.errors import NotFound, Refusal
+from access.ids import as_uuid
+from access.templatetags.handrail import spell
+from approvals import canonical, freezes, places, policy_views, simulating, trying
+from approvals.canonical import NotCanonical
+from approvals.figures import listed
+from approvals.models import ProposedAction
+from approvals.places import Place
+from approvals.simulating import CantTry, Simulated, Wanted
+from runs.engine.tools import TOOLS, Tool
+
+RECENT = 20  # past actions that may be chosen
+LONGEST = 100_000  # characters of arguments
+
+
+@dataclass(frozen=True)
+class Typed:
+    """The form as it was sent, fit or not."""
+
+    agent: str = ""
+    tool: str = ""
+    arguments: str = ""
+    past: str = ""
+    private: bool = False
+    untrusted: bool = False
+    planned: bool = True
+
+
+@never_cache
+@require_safe
+def section(request: HttpRequest) -> HttpResponse:
+    """The rules in force, for the page of permissions."""
+    return render(request, "approvals/_policies_section.html", policy_views.lines_of(request))
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def simulator(request: HttpRequest) -> HttpResponse:
+    here = places.place(request, "policies.manage")
+    if request.method != "POST":
+        return _drawn(request, here, Typed(tool=_first_tool(request.GET.get("tool", ""))))
+    typed = _typed(request)
+    try:
+        wanted = _wanted(request, here, typed)
+        found = simulating.simulate(wanted)
+    except Refusal as error:
+        return _drawn(request, here, typed, error=error)
+    if wanted.past is not None:  # what it says tells about arguments that are not shown
+        audit.record(request.actor, "action_tried", workspace_id=here.id, subject=("action", wanted.past.pk))
+    return _drawn(request, here, typed, found=found, wanted=wanted)
+
+
+def _drawn(
+    request: HttpRequest,
+    here: Place,
+    typed: Typed,
+    *,
+    found: Simulated | None = None,
+    wanted: Wanted | None = None,
+    error: Refusal | None = None,
+) -> HttpResponse:
+    chosen = TOOLS.get(typed.tool)
+    context: dict[str, Any] = {
+        "place": here,
+        "typed": typed,
+        "agents": freezes.agents(here.id),
+        "tools": _tools(),
+        "arguments": typed.arguments or (_blank(chosen) if chosen else "{}"),
+        "recent": _recent(here.id),
+        "found": found,
+        "error": error,
+        "title": chosen.title if chosen else typed.tool,
+    }
+    if found is not None:
+        context |= {"needs": _needs(found), "without": _without(found), "able": listed([user.name for user in found.able], most=6)}
+        context |= {"within": spell(found.rule.expires_after.total_seconds()) if found.rule else ""}
+    by_htmx = request.headers.get("HX-Request") == "true"  # it draws no answer of another status
+    return render(request, "approvals/simulator.html", context, status=error.status if error and not by_htmx else 200)
+
+
+def _typed(request: HttpRequest) -> Typed:
+    sent = request.POST
+    flags = {name: bool(sent.get(name)) for name in ("private", "untrusted", "planned")}
+    texts = {name: sent.get(name, "")[:most] for name, most in (("agent", 40), ("tool", 60), ("arguments", LONGEST), ("past", 40))}
+    return Typed(**texts, **flags)
+
+
+def _wanted(request: HttpRequest, here: Place, typed: Typed) -> Wanted:
+    flags = {"read_private": typed.private, "read_untrusted": typed.untrusted, "planned": typed.planned}
+    if typed.past:
+        past = _past(request, here, typed.past)
+        return Wanted(past.run.agent, past.tool, {}, past=past, **flags)
+    agent = next((each for each in freezes.agents(here.id) if str(each.pk) == typed.agent), None)
+    if agent is None:
+        raise CantTry("Choose an agent of this workspace.")
+    if typed.tool not in TOOLS:
+        return Wanted(agent, typed.tool, {}, **flags)
+    try:
+        arguments = canonical.parse_json(typed.arguments or "{}")
+    except NotCanonical as error:
+        raise CantTry(f"The arguments: {error}") from None
+    if not isinstance(arguments, dict):
+        raise CantTry("The arguments are an object, as {“to”: [“…”]}.")
+    return Wanted(agent, typed.tool, arguments, **flags)
+
+
+def _past(request: HttpRequest, here: Place, pk: str) -> ProposedAction:
+    related = ("run__agent__owner", "run__owner")
+    try:
+        found = rules.get(request.actor, ProposedAction, as_uuid(pk), "policies.manage", related=related)
+    except NotFound:
+        raise CantTry("That action is not here. Choose one of the list.") from None
+    if found.workspace_id != here.id or found.tool not in TOOLS:
+        raise CantTry("That action can’t be tried: its tool is not loaded here.")
+    return found
+
+
+def _tools() -> list[tuple[str, str]]:
+    """What passes the gate, by title."""
+    return sorted(((tool.name, tool.title) for tool in TOOLS.values() if tool.effect != "read"), key=lambda each: each[1].casefold())
+
+
+def _first_tool(wanted: str) -> str:
+    known = [name for name, _ in _tools()]
+    return wanted if wanted in known else next(iter(known), "")
+
+
+def _blank(tool: Tool) -> str:
+    """The arguments that a tool needs, to be filled in."""
+    schema = tool.arguments.model_json_schema()
+    empty = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
+    needed = {name: empty.get(schema["properties"][name].get("type", ""), "") for name in schema.get("required", ())}
+    return json.dumps(needed, indent=2, ensure_ascii=False)
+
+
+def _recent(workspace_id: UUID) -> list[tuple[str, str]]:
+    rows = trying.rows(trying.last(workspace_id)[:RECENT])
+    return [(str(each.id), f"{each.ref}, {each.subject}") for each in rows]
+
+
+def _needs(found: Simulated) -> str:
+    """“Two reviewers”, “Two of Finance”."""
+    if found.outcome == "reviewers" and found.rule is not None:
+        return trying.said(simulating.Judgement("reviewers", found.needs, rule=found.rule))
+    return {"refused": "It would be refused", "frozen": "It would wait: frozen", "automatic": "Nobody", "covered": "Nobody now"}[
+        found.outcome
+    ]
+
+
+def _without(found: Simulated) -> dict[str, Any] | None:
+    other = simulating.without(found)
+    if other is None:
+        return None
+    said, by = trying.said(other.judgement), other.judgement.rule
+    word = {"Never": "it would be refused", "Automatic": "nobody would be asked"}.get(said, f"it would need {said[:1].lower()}{said[1:]}")
+    return {"place": other.rule.position, "words": word, "by": by.position if by else None, "affected": other.affected}
