@@ -1,6 +1,16 @@
 from django.urls import path
 
-from approvals import attachment_views, bulk_views, freeze_views, group_views, outcome_views, policy_views, simulator_views, standing_views, views
+from approvals import (
+    attachment_views,
+    bulk_views,
+    freeze_views,
+    group_views,
+    outcome_views,
+    policy_views,
+    simulator_views,
+    standing_views,
+    views,
+)
 
 app_name = "approvals"
 urlpatterns = [
