@@ -37,6 +37,16 @@ class Refusal(Exception):
         return (type(self).__doc__ or "Refused.").strip().splitlines()[0]
 
     @property
+    def more(self) -> str:
+        """What it says beyond its title."""
+        return "" if self.detail == self.title else self.detail
+
+    @property
+    def said(self) -> str:
+        """All of it in a line: title, detail, what to do next."""
+        return " ".join(part for part in (self.title, self.more, self.what_next) if part)
+
+    @property
     def kind(self) -> str:
         """The problem's type, as a slug: `AlreadyDecided` → `already-decided`."""
         name = type(self).__name__

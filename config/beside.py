@@ -10,15 +10,21 @@ from config.env import OddSetting
 
 RUNNING = "up.json"
 DATABASE = "handrail.sqlite3"
-ON_WHAT_IS_THERE = ("agentkey", "misbehave", "triage", "verify")  # these make no data directory: there is nothing in a new one for them
+MAKING = (
+    "up",
+    "demo_seed",
+    "demo_runs",
+    "lifecycle",
+)  # of our commands those that may begin with nothing; the others make no data directory
 
 
 def join(environ: MutableMapping[str, str], arguments: Sequence[str], home: Path) -> None:
     """Fill in what the demo that runs on DATA_DIR was started with, where nothing else is set; and say which data it is.
 
-    OddSetting if there is no data. Other commands than ON_WHAT_IS_THERE, and those of a database elsewhere, are left alone.
+    OddSetting if there is no data. Django's own commands, those of MAKING, and those of a database elsewhere, are left alone.
     """
-    if len(arguments) < 2 or arguments[1] not in ON_WHAT_IS_THERE or environ.get("DATABASE_URL", "").strip():
+    asked = arguments[1] if len(arguments) > 1 else ""
+    if asked not in on_what_is_there(home) or {"-h", "--help"} & set(arguments) or environ.get("DATABASE_URL", "").strip():
         return
     data = Path(environ.get("DATA_DIR", "").strip() or home / "data").expanduser().absolute()
     if not (data / DATABASE).is_file():
@@ -26,6 +32,11 @@ def join(environ: MutableMapping[str, str], arguments: Sequence[str], home: Path
     for name, value in _told(data).items():
         environ.setdefault(name, value)
     print(f"Using the data in {data}.", file=sys.stderr)
+
+
+def on_what_is_there(home: Path) -> set[str]:
+    """The commands that work on data which is there already."""
+    return {command.stem for command in home.glob("*/management/commands/[a-z]*.py")} - set(MAKING)
 
 
 def _told(data: Path) -> dict[str, str]:

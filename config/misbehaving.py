@@ -177,7 +177,8 @@ NAMES = {
     ),
     "key-refused": Misbehaviour(
         "the CRM no longer takes our key",
-        "Approve the reply: nothing was written, the run is stuck, and trying again asks people anew.",
+        "Approve the reply: nothing was written, and the run is stuck. Clear the fault, and as Otto try it again on Recovery: the note is"
+        " written, and the reply goes out under the approval that it has, while that is still good.",
         (("crm.note", "refuse_key", 1, {}),),
     ),
     "key-rotated": Misbehaviour(
@@ -200,7 +201,7 @@ NAMES = {
     ),
     "webhook-twice": Misbehaviour(
         "the help desk tells twice, at once, that the ticket is closed",
-        "The run takes one of them, once, and ends.",
+        "The run takes one of them, once, and ends. Its log tells of one; that it came twice stands on Webhooks, for Ada.",
         (("webhook", "webhook_twice", 1, {}),),
         begin=follow_up,
         then=close_ticket,

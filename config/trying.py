@@ -62,7 +62,7 @@ def begin(request: HttpRequest) -> HttpResponse:
     try:
         run, watch = _begun(request.actor, request.POST.get("ticket", ""), request.POST.get("misbehave", ""))
     except Refusal as refusal:
-        messages.error(request, f"{refusal.title} {refusal.detail} {refusal.what_next}")
+        messages.error(request, refusal.said)
         return redirect("trying")
     messages.info(request, watch)
     return redirect("runs:run", run.pk)
@@ -74,7 +74,7 @@ def mend(request: HttpRequest) -> HttpResponse:
     try:
         behave()
     except Refusal as refusal:
-        messages.error(request, f"{refusal.title} {refusal.detail} {refusal.what_next}")
+        messages.error(request, refusal.said)
     else:
         messages.success(request, "The desk does as it is asked again. A run that is stuck is tried again on the page Recovery.")
     return redirect("trying")

@@ -97,7 +97,13 @@ class Case:
     people: tuple[User, ...]
     sees_events: bool
     may_fork: bool
+    after: str = ""  # what it had completed last, if no step of its own failed
     steps: tuple[tuple[str, str], ...] = ()  # earlier steps from which it can be tried again: name and title, the latest first
+
+    @property
+    def key(self) -> str:
+        """This time that this run got stuck."""
+        return f"{self.run.pk}@{self.where.seq}"
 
     @property
     def stuck_for(self) -> str:
@@ -120,6 +126,11 @@ class Recovered:
     at: datetime
     to: str
 
+    @property
+    def now(self) -> str:
+        """Where the run is by now, where that is not what its state is called anyway."""
+        return "Stuck again" if self.run.state == State.PARKED else ""
+
 
 @dataclass(frozen=True)
 class Board:
@@ -134,6 +145,7 @@ class Board:
     letters: tuple[ReceivedWebhook, ...]  # webhooks that led nowhere
     dead: int  # how many
     recovered: tuple[Recovered, ...]
+    news: int = 0  # cases that a page which is open does not show yet
 
 
 def waiting_count(actor: Actor) -> int:
@@ -189,10 +201,16 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
             case,
             sees_events=sees[case.run.workspace_id],
             may_fork=bool(case.run.workflow) and fork[case.run.workspace_id],
+            after=_after(case, journals[case.run.pk]),
             steps=_earlier(case, journals[case.run.pk]),
         )
         for case in cases
     ]
+
+
+def _after(case: Case, journal: Sequence[resuming.Row]) -> str:
+    done = [] if case.where.step else resuming.steps(journal)
+    return step_title(done[-1]) if done else ""
 
 
 def _earlier(case: Case, journal: Sequence[resuming.Row]) -> tuple[tuple[str, str], ...]:
@@ -306,7 +324,8 @@ def _recovered(actor: Actor) -> list[Recovered]:
     ids = {entry.actor_id for entry in latest} | {entry.data.get("to", "") for entry in latest}
     names = {str(pk): name for pk, name in User.objects.filter(pk__in=filter(as_uuid, ids)).values_list("pk", "name")}
     found = [(entry, runs.get(UUID(entry.subject_id))) for entry in latest]
-    return [_as_recovered(entry, run, names) for entry, run in found if run is not None]
+    newest = {run.pk: (entry, run) for entry, run in reversed(found) if run is not None}  # of one run what was chosen last
+    return [_as_recovered(entry, run, names) for entry, run in sorted(newest.values(), key=lambda each: each[0].at, reverse=True)]
 
 
 def _as_recovered(entry: AuditEntry, run: Run, names: Mapping[str, str]) -> Recovered:

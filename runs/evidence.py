@@ -180,7 +180,8 @@ def _failed(log: Log) -> list[Line]:
     steps = {line.word("step") for line in log.of("step.failed")}
     ended = [line for line in log.of("tool.ended") if not line.word("call").startswith(LOOK_UP)]
     tools = [line for line in ended if line.word("outcome") in ("error", "unknown") and line.word("step") not in steps]
-    attempts = [*log.of("step.failed"), *tools]
+    models = [line for line in log.of("model.called") if line.word("error") and line.word("step") not in steps]
+    attempts = [*log.of("step.failed"), *tools, *models]
     stops = [line for line in log.of(*STOPS) if not _told_before(log, line, attempts)]
     return sorted([*attempts, *stops], key=lambda line: line.seq)
 

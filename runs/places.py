@@ -121,20 +121,21 @@ def _read(field: Field, text: str) -> Any:
 
 @dataclass(frozen=True)
 class Kin:
-    """The runs next to this one: from which it was forked, and what was forked from it."""
+    """The runs next to this one: from which it was forked, what was forked from it, and whose work it does a part of."""
 
     parent: Run | None
     forks: tuple[Run, ...]
+    part_of: Run | None = None
 
     def __bool__(self) -> bool:
-        return self.parent is not None or bool(self.forks)
+        return self.parent is not None or self.part_of is not None or bool(self.forks)
 
 
 def kin(run: Run) -> Kin:
-    """No query for a run that has no fork and is none."""
+    """No query for a run that has no fork, is none and is no part of another."""
     if run.lineage is None:
-        return Kin(None, ())
+        return Kin(None, (), run.parent)
     near = Run.objects.select_related("title", "agent", "owner").filter(lineage=run.lineage).order_by("created_at")
     runs = list(near)
     parent = next((each for each in runs if each.pk == run.forked_from_id), None)
-    return Kin(parent, tuple(each for each in runs if each.forked_from_id == run.pk))
+    return Kin(parent, tuple(each for each in runs if each.forked_from_id == run.pk), run.parent)

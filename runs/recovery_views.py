@@ -1,5 +1,6 @@
 """The page of stuck runs, and what people choose there."""
 
+from dataclasses import replace
 from uuid import UUID
 
 from django.contrib import messages
@@ -26,6 +27,8 @@ SAID = {
 def board(request: HttpRequest) -> HttpResponse:
     rules.require(request.actor, "runs.recover")
     board = cases.board(request.actor)
+    if shown := request.GET.getlist("shown"):  # a page that is open asks what is new; it shows these cases already
+        board = replace(board, news=sum(case.key not in shown for case in board.cases))
     context = {"board": board, "recovery_count": board.total + board.stalled + board.unclear + board.dead, "room": "recovery"}
     return render(request, "runs/recovery.html", context)
 
@@ -43,7 +46,9 @@ def choose(request: HttpRequest, run_id: UUID) -> HttpResponse:
     except (recovery.AlreadyChosen, recovery.NotPossible, BadInput) as refusal:
         messages.error(request, _told(refusal))
     else:
-        messages.success(request, SAID[given["choice"]])
+        messages.success(
+            request, f"It is tried again, from “{cases.step_title(given['step'])}” on." if given["step"] else SAID[given["choice"]]
+        )
     return redirect("runs:recovery")
 
 

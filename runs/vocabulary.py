@@ -256,7 +256,7 @@ class ArtifactCreated(Data, type="artifact.created", by=(AGENT, ENGINE), says="{
 
 class StepStarted(Data, type="step.started", by=(ENGINE,), says="Started {step}"):
     step: Step
-    kind: Literal["tool", "model", "propose", "perform", "agent", "child", "parallel"]
+    kind: Literal["tool", "model", "propose", "perform", "agent", "child", "parallel", "wait"]
     plan_step: Count | None = None  # counts from 1
     attempt: Count = 1
     told: bool | None = None  # by an agent outside: Handrail did not see it

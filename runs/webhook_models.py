@@ -51,6 +51,7 @@ class ReceivedWebhook(models.Model):
     state = models.CharField(max_length=10, default="received")
     why = models.CharField(max_length=20, blank=True)  # dead: unmatched invalid failed
     run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="webhooks", null=True)
+    times = models.PositiveIntegerField(default=1)  # how often it came; all but the first changed nothing
     received_at = models.DateTimeField(default=clock.now, editable=False)
     tried_at = models.DateTimeField(null=True)
     settled_at = models.DateTimeField(null=True)

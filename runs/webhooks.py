@@ -19,7 +19,7 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Count, F, OuterRef, Q, Subquery, Sum
 
 from access import audit
 from access.errors import BadInput, Refusal
@@ -133,9 +133,12 @@ def _let_go_closed() -> None:
 
 
 def listed(workspace_id: UUID) -> list[WebhookSource]:
-    """All sources, those that are open first, each with `address` and `last_at`, when it sent last. One query."""
+    """All sources, those that are open first, each with `address`, when it sent last (`last_at`), and how many came in the last day
+    (`came`) and how often those did (`times`). One query."""
     newest = ReceivedWebhook.objects.filter(source=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]
-    rows = WebhookSource.objects.filter(workspace_id=workspace_id).select_related("agent").annotate(last_at=Subquery(newest))
+    lately = Q(webhooks__received_at__gt=clock.now() - TWIN) & ~Q(webhooks__state="repeated")
+    counts = {"came": Count("webhooks", filter=lately), "times": Sum("webhooks__times", filter=lately)}
+    rows = WebhookSource.objects.filter(workspace_id=workspace_id).select_related("agent").annotate(last_at=Subquery(newest), **counts)
     found = sorted(rows, key=lambda each: (each.closed_at is not None, each.name))
     for each in found:
         each.address = address(each)
@@ -185,14 +188,21 @@ def _store(source: WebhookSource, delivery: str, digest: str, body: Payload) -> 
         if first is not None:
             if first.digest != digest:
                 raise WebhookReused
+            _count_again(first)
             return Received(first, again=True)
         lately = ReceivedWebhook.objects.filter(source=source, digest=digest, received_at__gt=clock.now() - TWIN).exclude(state="repeated")
         twin = lately.order_by("received_at").first()
+        if twin is not None:
+            _count_again(twin)
         vault.store([body])
         state, settled = ("repeated", clock.now()) if twin else ("received", None)
         more = {"run_id": twin.run_id if twin else None, "settled_at": settled}
         made = ReceivedWebhook.objects.create(source=source, delivery=delivery, digest=digest, body=body, state=state, **more)
     return Received(made, again=twin is not None)
+
+
+def _count_again(webhook: ReceivedWebhook) -> None:
+    ReceivedWebhook.objects.filter(pk=webhook.pk).update(times=F("times") + 1)
 
 
 # applying ---------------------------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (),
     """The reply to `ticket`, for the customer whose `account` the CRM gave (see the desk's GET /accounts).
 
     `notes`: what colleagues added; they go into the summary, which stays inside. `wishes`: what they want said, and each is, as it
-    stands: these rules understand neither.
+    stands, but for one that these rules understand: a credit note instead of a refund.
     """
     language = _language(ticket, account)
     ticket = replace(ticket, text=orders.without(ticket.text)) if ticket.orders else ticket
@@ -60,6 +60,9 @@ def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (),
     situation = _situation(ticket, invoice)
     facts = _facts(ticket, account, invoice, language)
     subject, paragraphs = phrases.REPLIES[situation][language]
+    if situation == "duplicate_found" and (credit := [wish for wish in wishes if _CREDIT.search(wish)]):
+        wishes = [wish for wish in wishes if wish not in credit]
+        paragraphs = (*paragraphs[:2], phrases.CREDITED[language], *paragraphs[3:])
     body = [_greeting(ticket, language), *(paragraph.format(**facts) for paragraph in paragraphs)]
     body += [*_remarks(ticket, invoice, situation, facts, language)]
     body += [*(phrases.ADDED[language].format(note=note.strip()) for note in wishes), phrases.CLOSING[language]]
@@ -74,6 +77,9 @@ def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (),
         attachments=_attachments(invoice) if "{payments}" in paragraphs else _correction(ticket, invoice, situation, facts),
         html=letters.as_html(text, strong=(facts["invoice"], facts["vat"])) if ticket.rich else "",
     )
+
+
+_CREDIT = re.compile(r"\bcredit note\b.*\b(?:instead of|rather than|not)\b.*\brefund", re.IGNORECASE | re.DOTALL)
 
 
 def _language(ticket: Ticket, account: Mapping[str, Any]) -> str:

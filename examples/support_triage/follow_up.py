@@ -14,7 +14,7 @@ def follow_up(run: Channel, ticket_id: str) -> None:
     run.plan(*PLAN)
     run.step(read_ticket, ticket_id)
     closed = {"type": "ticket.changed", "data.ticket": ticket_id, "data.status": "closed"}
-    came = run.wait_for("desk", match=closed, timeout=PATIENCE)
+    came = run.wait_for("desk", match=closed, timeout=PATIENCE, title=PLAN[1])
     if isinstance(came, Arrived):
         run.report("The ticket is closed", body=f"It was {came.body.data.previous_status} before.", cites=[came])
     else:

@@ -20,6 +20,12 @@ ADDED = {
     "pt": "A nossa equipa acrescenta: {note}",
 }
 
+CREDITED = {  # in place of a refund
+    "en": "Instead of a refund we will send you a credit note over {surplus}, which you can set against your next invoice.",
+    "de": "Statt einer Erstattung schicken wir Ihnen eine Gutschrift über {surplus}, die Sie mit der nächsten Rechnung verrechnen können.",
+    "pt": "Em vez de um reembolso, enviamos uma nota de crédito de {surplus}, que pode descontar na próxima fatura.",
+}
+
 # situation: (subject, paragraphs)
 REPLIES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
     "duplicate_found": {

@@ -16,7 +16,7 @@ from runs.engine.outcomes import Parked, Waits
 from runs.engine.values import Record, read_back, wrap
 from runs.engine.walk import Walk
 from runs.models import JournalEntry, ReceivedWebhook, WebhookSource, WebhookWait
-from runs.vocabulary import RunWaiting
+from runs.vocabulary import RunWaiting, StepStarted
 
 SIGNAL = "signal"
 
@@ -39,7 +39,9 @@ class TimedOut:
     source: str
 
 
-def wait_for(walk: Walk, name: str, match: Mapping[str, Any], timeout: timedelta | None) -> Arrived | TimedOut:
+def wait_for(
+    walk: Walk, name: str, match: Mapping[str, Any], timeout: timedelta | None, plan_step: int | None = None
+) -> Arrived | TimedOut:
     """A webhook of the source of this name with these values in its body, or for "signal" what a person adds."""
     step, given = walk.journal.next_step(f"wait.{name}"), {"name": name, "match": dict(match)}
     entry = walk.journal.find(step)
@@ -47,15 +49,15 @@ def wait_for(walk: Walk, name: str, match: Mapping[str, Any], timeout: timedelta
         reads.note_change(walk, entry, given)
         return _given(name, read_back(entry))
     if entry is None:
-        entry = _begin(walk, step, name, given)
+        entry = _begin(walk, step, name, given, plan_step)
     elif entry.input_digest != digest(given):
         raise Parked(
             "code_changed", step=step, detail=f"The code changed at {step}: it waits for something else than it began to wait for."
         )
     until = entry.started_at + timeout if timeout is not None else None
-    came = _signalled(walk, entry) if name == SIGNAL else _fed(walk, entry)
+    came = _signalled(walk, entry, plan_step) if name == SIGNAL else _fed(walk, entry, plan_step)
     if came is None and until is not None and until <= clock.now():
-        came = _give_up(walk, entry)
+        came = _give_up(walk, entry, plan_step)
     if came is not None:
         return _given(name, came)
     on: Any = SIGNAL if name == SIGNAL else "webhook"
@@ -72,7 +74,7 @@ def came_meanwhile(run: log.Held, waiting: RunWaiting) -> bool:
     return waiting.step is not None and webhooks.fed(run, waiting.step)
 
 
-def _begin(walk: Walk, step: str, name: str, given: dict[str, Any]) -> JournalEntry:
+def _begin(walk: Walk, step: str, name: str, given: dict[str, Any], plan_step: int | None) -> JournalEntry:
     from runs import webhooks
     from runs.engine import workflow
 
@@ -84,10 +86,11 @@ def _begin(walk: Walk, step: str, name: str, given: dict[str, Any]) -> JournalEn
             webhooks.open_wait(run, source, step, given["match"])
         elif "context" not in workflow.reads(run.row.workflow, run.row.workflow_version):
             raise Parked("error", step=step, detail='It waits for what people add, and its workflow does not declare reads=("context",).')
+        run.append(StepStarted(step=step, kind="wait", plan_step=plan_step), actor=walk.agent)
         return walk.journal.begin(run, step, kind="wait", given=given)
 
 
-def _fed(walk: Walk, entry: JournalEntry) -> Record | None:
+def _fed(walk: Walk, entry: JournalEntry, plan_step: int | None) -> Record | None:
     from runs import webhooks
 
     with walk.hold() as run:
@@ -99,20 +102,22 @@ def _fed(walk: Walk, entry: JournalEntry) -> Record | None:
         webhook = ReceivedWebhook.objects.select_related("body__key").get(pk=wait.webhook_id)
         result = {"seq": wait.seq, "delivery": webhook.delivery, "body": webhooks.body_of(webhook)}
         walk.journal.end(run, entry, result, label="personal", seq=wait.seq)
+        walk.completed(run, entry.step, plan_step, 0)
     return wrap(result)
 
 
-def _signalled(walk: Walk, entry: JournalEntry) -> Record | None:
+def _signalled(walk: Walk, entry: JournalEntry, plan_step: int | None) -> Record | None:
     with walk.hold() as run:
         notes = signals.take(run, "context")
         if not notes:
             return None
         result = {"seq": run.row.seq, "delivery": "", "body": {"kind": "context", "notes": notes}}
         walk.journal.end(run, entry, result, label="personal", seq=run.row.seq)
+        walk.completed(run, entry.step, plan_step, 0)
     return wrap(result)
 
 
-def _give_up(walk: Walk, entry: JournalEntry) -> Record | None:
+def _give_up(walk: Walk, entry: JournalEntry, plan_step: int | None) -> Record | None:
     """Its time is over. None if it came in the last moment: it is looked at again."""
     from runs import webhooks
 
@@ -122,6 +127,7 @@ def _give_up(walk: Walk, entry: JournalEntry) -> Record | None:
             return None
         result = {"seq": run.row.seq, "timed_out": True}
         walk.journal.end(run, entry, result, label="internal", seq=run.row.seq)
+        walk.completed(run, entry.step, plan_step, 0)
     return wrap(result)
 
 

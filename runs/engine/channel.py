@@ -183,13 +183,14 @@ class Channel:
         return asking.ask(self._walk, question)
 
     def wait_for(
-        self, name: str, *, match: Mapping[str, Any] | None = None, timeout: timedelta | None = None
+        self, name: str, *, match: Mapping[str, Any] | None = None, timeout: timedelta | None = None, title: str = ""
     ) -> awaiting.Arrived | awaiting.TimedOut:
         """Wait for a webhook of the source `name` with these values in its body: {"type": …, "data.ticket": …}. Arrived, or TimedOut.
 
-        For the name "signal" it waits for what a person adds by the signal `context`; `body.notes` has that.
+        For the name "signal" it waits for what a person adds by the signal `context`; `body.notes` has that. `title`: which step of the
+        plan it is, by the same words.
         """
-        return awaiting.wait_for(self._walk, name, match or {}, timeout)
+        return awaiting.wait_for(self._walk, name, match or {}, timeout, self._walk.plan_step(title) if title else None)
 
     def sleep(self, seconds: float) -> None:
         """Wait for a time. The run spends nothing meanwhile, and the time goes on while no worker is there."""

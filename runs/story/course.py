@@ -34,7 +34,7 @@ QUEUED = {
     "signal": "A signal came, so the run goes on",
     "budget": "The budget was changed, so the run goes on",
     "outcome": "The outcome is known, so the run goes on",
-    "recovered": "It is tried again, from the last completed step",
+    "recovered": "It is tried again",
     "yielded": "The run goes on in a moment",
     "webhook": "A webhook came, so the run goes on",
     "child": "The run it waited for has ended, so it goes on",

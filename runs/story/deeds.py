@@ -213,7 +213,8 @@ def granted(draft: Draft, line: Line) -> None:
     _settle(draft, line)
     until = line.moment("until")
     words = "Allowed without a person, by its policy" if line.flag("automatic") else "Granted, good for one use"
-    draft.add(line, "state", (words, *((", until ", Moment(until)) if until else ())), quiet=True)
+    row = draft.add(line, "state", (words, *((", until ", Moment(until)) if until else ())), quiet=True)
+    draft.silent_grant = row.first if line.flag("automatic") else 0
 
 
 @tells("action.delivered")

@@ -90,7 +90,7 @@ class Draft:
         self.home: dict[int, Stretch] = {}
         self.stretches: list[Stretch] = [Stretch("start", "start", state="")]
         self.tools: dict[str, int] = {}  # step or call → the row that tells it
-        self.attempts: dict[str, int] = {}
+        self.attempts: dict[str, tuple[int, int]] = {}  # step → the attempt that goes on, and the event by which it began
         self.step_tools: dict[str, str] = {}  # of a step that does what was approved: the tool
         self.redeemed = ""  # the tool of the action that was redeemed last
         self.doing: Rich = ()
@@ -100,6 +100,7 @@ class Draft:
         self.proposals: dict[str, int] = {}
         self.actions: dict[str, Action] = {}
         self.automatic: set[str] = set()
+        self.silent_grant = 0  # the row of the last grant, if no person gave it
         self.deciders: dict[str, Rich] = {}
         self.decisions: dict[str, int] = {}  # action → the row of the last decision on it
         self.rejections: dict[str, tuple[Who, Text | None]] = {}  # action → who rejected it, and why
@@ -171,6 +172,8 @@ class Draft:
 
     def close(self, at: datetime, seq: int, state: str = "done") -> None:
         if self.here.kind == "step" and self.here.ended is None:
+            if self.silent_grant in self.here.rows and all(self.rows[row].quiet for row in self.here.rows):
+                self.change(self.silent_grant, quiet=False)  # else it would be a section without a line
             asked = self.actions.get(self.here.asked)
             came_to = asked.state if asked and asked.state in NOT_ALLOWED else state
             self.here.ended, self.here.state, self.here.changed = at, came_to if state == "done" else state, seq

@@ -132,9 +132,14 @@ def dead_letter(draft: Draft, line: Line) -> None:
 @tells("deadletter.resolved")
 def dead_letter_resolved(draft: Draft, line: Line) -> None:
     choice = line.word("choice")
+    title = (line.who, f" {CHOICES.get(choice, choice)}", *chosen(line))
+    draft.add(line, "decision", title, icon="person", said=line.text("note"))
+
+
+def chosen(line: Line) -> Rich:
+    """To whom a stuck run was handed, or from where it is tried again."""
     to: Rich = (Who("human", line.word("to")),) if line.word("to") else ()
-    again: Rich = (", from “", Step(line.word("step")), "” on") if line.word("step") else ()
-    draft.add(line, "decision", (line.who, f" {CHOICES.get(choice, choice)}", *to, *again), icon="person", said=line.text("note"))
+    return (*to, *((", from “", Step(line.word("step")), "” on") if line.word("step") else ()))
 
 
 @tells("webhook.received")

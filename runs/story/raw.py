@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from runs.story.course import FAILED, PARKED, QUEUED, cancelled_words, count
 from runs.story.deeds import RESOLVED, UNKNOWN
 from runs.story.draft import awaited, sentence
-from runs.story.people import BLOCKED, BUDGETS, CHOICES, REFUSED, SIGNALS, STOPPED, amount
+from runs.story.people import BLOCKED, BUDGETS, CHOICES, REFUSED, SIGNALS, STOPPED, amount, chosen
 from runs.story.shapes import Code, Elsewhere, Rich, Step, Took, Tool, Who
 from runs.story.wire import Line
 from runs.story.work import TROUBLE, ended_step, model_failed, short_arguments, started_step, switched_model
@@ -145,7 +145,7 @@ def _trouble(line: Line, tools: Tools) -> Rich:
             return (f"Failed for good: {TROUBLE.get(reason, reason)}",)
         case "deadletter.resolved":
             choice = CHOICES.get(line.word("choice"), line.word("choice"))
-            return (choice[:1].upper() + choice[1:],)
+            return (choice[:1].upper() + choice[1:], *chosen(line))
     return ()
 
 

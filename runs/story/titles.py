@@ -25,6 +25,8 @@ def of_step(step: Step) -> str:
         return APPROVED
     if kind == "parallel":
         return "several things"
+    if kind == "wait":
+        return "what people add" if named == "signal" else f"a webhook from {named}"
     if kind == "child":
         return spoken(named)
     return of_tool(named if kind == "propose" else kind)

@@ -53,10 +53,11 @@ def step_started(draft: Draft, line: Line) -> None:
     step, number = line.word("step"), line.count("plan_step")
     if number:
         draft.open_step(number, line)
-    draft.attempts[step] = line.count("attempt", 1)
+    draft.attempts[step] = line.count("attempt", 1), line.seq
     known = draft.tools.get(step)
     told = line.flag("told")
-    if known is not None and draft.rows[known].kind == "tool" and (told or line.word("kind") in ("tool", "model")):
+    here = known is not None and known in draft.here.rows  # else it is done anew, and what was told before stays as it was
+    if here and draft.rows[known].kind == "tool" and (told or line.word("kind") in ("tool", "model")):
         draft.change(known, last=line.seq)  # another attempt at the same step
         return
     draft.step_tools[step] = draft.redeemed if line.word("kind") == "perform" else ""
@@ -72,6 +73,7 @@ BEGINS = {
     "model": "Asks the model: ",
     "child": "Starts a run of its own: ",
     "parallel": "Does at once: ",
+    "wait": "Waits for ",
 }
 # by how its name begins
 ENDS = {
@@ -80,6 +82,7 @@ ENDS = {
     "model": "Has the model’s answer: ",
     "child": "Its own run ended: ",
     "parallel": "Did at once: ",
+    "wait": "Waited for ",
 }
 
 
@@ -110,15 +113,21 @@ def step_failed(draft: Draft, line: Line) -> None:
     row = _row_of(draft, line)
     detail = line.text("detail")
     told: Rich = (detail,) if detail else (TROUBLE.get(line.word("error"), line.word("error")),)
-    attempt = line.count("attempt", 1)
     if row is None:
         draft.add(line, "tool", ("Step failed: ", Step(line.word("step"))), icon="fail", state="failed", lines=(told,))
         return
     if row.tries and line.word("step").rpartition("/")[2].startswith("model."):  # each call is told already
         draft.change(row.first, last=line.seq, state="failed", quiet=False)
         return
-    tries = tuple(each for each in row.tries if each.number != attempt)
-    draft.change(row.first, last=line.seq, state="failed", quiet=False, tries=(*tries, Try(attempt, line.seq, False, told)))
+    began = draft.attempts.get(line.word("step"), (1, 0))[1]
+    tries = tuple(each for each in row.tries if each.seq < began)  # what its tool told of this attempt is told again, in full
+    failed = Try(_number(draft, line, tries), line.seq, False, told)
+    draft.change(row.first, last=line.seq, state="failed", quiet=False, tries=(*tries, failed))
+
+
+def _number(draft: Draft, line: Line, tries: tuple[Try, ...]) -> int:
+    """Which attempt at its step this is. They are counted anew for a run that was stuck and is tried again, and here go on."""
+    return max(draft.attempts.get(line.word("step"), (1, 0))[0], tries[-1].number + 1 if tries else 1)
 
 
 @tells("tool.started")
@@ -147,10 +156,10 @@ def tool_ended(draft: Draft, line: Line) -> None:
     tool, outcome, row = line.word("tool"), line.word("outcome"), _row_of(draft, line)
     if row is None or row.kind != "tool":
         row = draft.add(line, "tool", (Tool(tool),))
-    attempt = max(draft.attempts.get(line.word("step"), 1), len(row.tries) + 1)
-    took: tuple[Part, ...] = (" after ", Took(line.count("ms"))) if line.count("ms") else ()
+    number = _number(draft, line, row.tries)
+    took: tuple[Part, ...] = (" (after ", Took(line.count("ms")), ")") if line.count("ms") else ()
     if outcome == "ok":
-        tries = (*row.tries, Try(attempt, line.seq, True, (Took(line.count("ms")),))) if row.tries else ()
+        tries = (*row.tries, Try(number, line.seq, True, (Took(line.count("ms")),))) if row.tries else ()
         draft.change(row.first, last=line.seq, state="", tries=tries)
         return
     detail = line.text("detail")
@@ -159,7 +168,7 @@ def tool_ended(draft: Draft, line: Line) -> None:
         why = (replace(detail, text=detail.text.rstrip().rstrip(".")),)
     told = (*(why or (TROUBLE.get(line.word("error"), "it failed"),)), *took)
     state = "waiting" if outcome == "unknown" else "failed"
-    draft.change(row.first, last=line.seq, state=state, quiet=False, tries=(*row.tries, Try(attempt, line.seq, False, told)))
+    draft.change(row.first, last=line.seq, state=state, quiet=False, tries=(*row.tries, Try(number, line.seq, False, told)))
 
 
 def _looked_up(draft: Draft, line: Line) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from config import beside
 from tests.acceptance.triage import TICKETS, Triage
 from tests.stack import ROOT
 
@@ -19,7 +20,7 @@ def manage(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60)
 
 
-def test_triage_verify_and_agentkey_find_the_demo_by_its_data_directory(new_stack):
+def test_commands_find_the_demo_by_its_data_directory(new_stack):
     demo = new_stack(desk=True, first=["demo_seed"], env={"SECRET_KEY": "", "HANDRAIL_VAULT_KEY": "", "DATABASE_URL": ""})
     started = manage(demo.data, "triage", str(TICKETS / "duplicate-charge.eml"))
     assert started.returncode == 0, started.stderr
@@ -28,6 +29,10 @@ def test_triage_verify_and_agentkey_find_the_demo_by_its_data_directory(new_stac
     Triage(demo, ref).wait_for("waiting")
     verified = manage(demo.data, "verify", ref)
     assert verified.returncode == 0 and f"{ref}: whole" in verified.stdout
+    replayed = manage(demo.data, "replay", ref)
+    assert replayed.returncode == 0, replayed.stderr
+    source = manage(demo.data, "webhooksource", "crm", "--agent", "support-triage")
+    assert source.returncode == 0 and f"{demo.base_url}/api/v1/webhooks/" in source.stdout, source.stderr
     misbehaved = manage(demo.data, "misbehave", "clear")  # reaches the desk
     assert misbehaved.returncode == 0, misbehaved.stderr
     key = manage(demo.data, "agentkey", "support-triage")
@@ -35,7 +40,9 @@ def test_triage_verify_and_agentkey_find_the_demo_by_its_data_directory(new_stac
 
 
 def test_a_command_that_needs_data_makes_no_place_for_it(tmp_path):
-    for command in (["triage", "x.eml"], ["verify", "RN-7Q4K"], ["agentkey", "support-triage"], ["misbehave", "clear"]):
-        refused = manage(tmp_path / "nothing", *command)
+    commands = beside.on_what_is_there(ROOT)
+    assert {"triage", "verify", "agentkey", "misbehave", "replay", "webhooksource"} <= commands
+    for command in commands:
+        refused = manage(tmp_path / "nothing", command)
         assert refused.returncode == 1 and f"there is no data in {tmp_path / 'nothing'}." in refused.stderr
     assert not (tmp_path / "nothing").exists()

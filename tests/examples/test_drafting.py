@@ -169,3 +169,10 @@ def test_what_colleagues_add_stays_inside_and_what_they_want_said_is_said() -> N
     reply = draft(sample("duplicate-charge.eml"), BRIGHTWATER, ["She called twice."], ["The refund goes out on Friday."])
     assert "She called twice." in reply.summary and "She called twice." not in reply.body
     assert "Our team adds: The refund goes out on Friday." in reply.body and "Friday" not in reply.summary
+
+
+def test_a_credit_note_instead_of_a_refund_is_promised_in_its_place() -> None:
+    wish = "Offer a credit note instead of a refund."
+    reply = draft(sample("duplicate-charge.eml"), BRIGHTWATER, [], [wish, "Mention the order."])
+    assert "a credit note over €1,284.00" in reply.body and "We will refund" not in reply.body and wish not in reply.body
+    assert "Our team adds: Mention the order." in reply.body

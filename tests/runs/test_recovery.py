@@ -169,11 +169,27 @@ def test_the_page_says_what_happened_what_was_done_and_what_can_be_chosen(cast, 
 def test_a_choice_on_the_page_is_carried_out_and_told(cast, run, otto):
     at = recovery.parking(run).seq
     answer = otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "note": "Enough."}, follow=True)
-    assert "Given up. The run has ended." in text(answer) and "Given up A talk by Otto" in text(answer)
+    assert "Given up. The run has ended." in text(answer) and re.search(rf"Given up A talk {run.ref} ?, by Otto .+ Failed", text(answer))
     again = otto.post(f"/runs/{run.pk}/recovery", {"choice": "retry", "at": at}, follow=True)
     assert "Somebody has already chosen how this run goes on." in text(again)
     run.refresh_from_db()
     assert run.state == "failed"
+
+
+def test_a_page_that_is_open_hears_what_became_of_a_choice_and_what_is_stuck_since(run, otto, outside):
+    where = recovery.parking(run)
+    otto.post(f"/runs/{run.pk}/recovery", {"choice": "retry", "at": where.seq})
+    outside.fail_next(*[Unavailable("down")] * 3)
+    for _ in range(3):
+        Run.objects.filter(pk=run.pk, state="waiting").update(state="queued", waiting={}, wake_at=None)
+        walk(run)
+    run.refresh_from_db()
+    assert run.state == "parked"
+    page = otto.get("/recovery", {"shown": ["", f"{run.pk}@{where.seq}"]})
+    assert "1 run got stuck since this page was drawn." in text(page), "the same run, once more"
+    assert re.search(rf"Retried A talk {run.ref} ?, by Otto .+ Stuck again", text(page))
+    shown = otto.get("/recovery", {"shown": ["", f"{run.pk}@{recovery.parking(run).seq}"]})
+    assert "since this page was drawn" not in text(shown)
 
 
 def test_ticked_runs_are_tried_again_and_those_that_changed_are_left(cast, run, otto):

@@ -244,6 +244,58 @@ def test_failed_attempts_are_one_row_that_names_each() -> None:
     assert row.state == "" and (row.first, row.last) == (4, 22)
 
 
+def test_attempts_after_trying_again_go_on_in_their_order() -> None:
+    log = failing(1)
+    log.add("run.parked", {"reason": "retries_exhausted", "step": "read_ticket#1"}, detail="504 from the desk")
+    log.add("deadletter.resolved", {"letter": NOTE, "choice": "retry"}, who="riley")
+    log.add("run.queued", {"reason": "recovered"})
+    for attempt in (1, 2):  # its attempts are counted anew
+        log.add("step.started", {"step": "read_ticket#1", "kind": "tool", "plan_step": 1, "attempt": attempt}, who="agent")
+        log.add("tool.started", {"tool": "read_ticket", "step": "read_ticket#1"}, who="agent")
+        ended = {"tool": "read_ticket", "outcome": "error", "error": "unavailable", "ms": 100, "step": "read_ticket#1"}
+        log.add("tool.ended", ended, who="agent", detail=f"again {attempt}")
+        log.add(
+            "step.failed", {"step": "read_ticket#1", "attempt": attempt, "error": "unavailable"}, who="agent", detail=f"again {attempt}"
+        )
+    [row] = [each for each in items(fold(log.lines)) if each.kind == "tool"]
+    assert [(each.number, said(each.told)) for each in row.tries] == [(1, "504 from the desk, try 1"), (2, "again 1"), (3, "again 2")]
+
+
+def test_a_step_that_is_done_anew_leaves_what_was_told_of_it_before() -> None:
+    log = lines.begun()
+    called = {"model": "scripted", "scripted": True, "prompt": "draft-reply", "prompt_version": "1", "step": "model.draft-reply#1", "ms": 9}
+    log.add("step.started", {"step": "model.draft-reply#1", "kind": "model", "plan_step": 3, "attempt": 1}, who="agent")
+    log.add("run.parked", {"reason": "error"}, detail="The workflow raised KeyError.")
+    log.add("deadletter.resolved", {"letter": NOTE, "choice": "retry", "step": "read_account#1"}, who="riley")
+    log.add("run.queued", {"reason": "recovered"})
+    lines.read(log, "read_account#1", 2, "read_account")
+    began = log.add("step.started", {"step": "model.draft-reply#1", "kind": "model", "plan_step": 3, "attempt": 1}, who="agent")
+    log.add("model.called", called, who="agent")
+    wrote = [each for each in items(fold(log.lines)) if "wrote" in said(each.title)]
+    assert [each.first for each in wrote] == [began], "it stands where it was written, not where it was begun and came to nothing"
+    chose = next(line for line in log.lines if line["body"]["type"] == "deadletter.resolved")
+    assert said(raw.told(read(chose), {})) == "Chose to try again, from “<Step>” on"
+
+
+def test_who_was_handed_a_stuck_run_is_named_in_the_raw_log() -> None:
+    log = failing(1)
+    log.add("deadletter.resolved", {"letter": NOTE, "choice": "hand_over", "to": OWNER}, who="riley")
+    told = raw.told(read(log.lines[-1]), {})
+    assert told == ("Handed it to ", Who("human", OWNER))
+
+
+def test_a_section_in_which_nobody_had_to_be_asked_says_so() -> None:
+    log = lines.begun()
+    log.add("step.started", {"step": "propose.add_note#1", "kind": "propose", "plan_step": 4}, who="agent")
+    proposal = {"action": SEND, "tool": "add_note", "tool_schema": 1, "digest": DIGEST, "effect": "write", "executor": "handrail"}
+    proposal |= {"policy": NOTE, "policy_version": 1, "needs": 0, "until": log.until(60)}
+    log.add("action.proposed", proposal, reason="It was asked for.", who="agent")
+    log.add("action.granted", {"action": SEND, "grant": NOTE, "automatic": True, "until": log.until(60)})
+    log.add("step.completed", {"step": "propose.add_note#1", "plan_step": 4, "ms": 0}, who="agent")
+    shown = [said(each.title) for each in section(fold(log.lines), "s4").items if not each.quiet]
+    assert shown and any("Allowed without a person" in each for each in shown), shown
+
+
 def test_a_failure_that_was_not_overcome_stays_red() -> None:
     log = failing(1)
     [row] = [each for each in items(fold(log.lines)) if each.kind == "tool"]
@@ -464,7 +516,7 @@ def test_a_reason_is_told_once_and_a_range_ends_where_the_next_row_begins() -> N
     said_ = [said(line) for row in rows for line in row.lines]
     assert [words for words in said_ if "duplicate" in words] == ["Answers a duplicate charge."] and "Cites <At>." in said_
     assert all(one.ends < other.first for one, other in zip(rows, rows[1:], strict=False))
-    assert [said(each.told) for row in rows for each in row.tries] == ["No answer after <Took>"]
+    assert [said(each.told) for row in rows for each in row.tries] == ["No answer (after <Took>)"]
 
 
 def test_what_a_step_read_is_said_as_a_sentence() -> None:

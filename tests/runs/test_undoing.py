@@ -160,6 +160,10 @@ def test_otto_undoes_it_on_its_page_and_by_the_api(cast, run, outside, django_as
     assert walk(made) == "succeeded"
     shown = client.get(f"/runs/{run.pk}").content.decode()
     assert "Undone by" in shown and made.ref in shown and f'href="{page}"' not in shown
+    again = client.post(page, {"reason": "Once more."})
+    assert again.status_code == 409 and again.content.decode().count("This was undone before.") == 1
+    part = client.get(f"/runs/{made.pk}").content.decode()
+    assert f'Part of <a href="/runs/{run.pk}">{run.ref}</a>' in part, "from the undoing back to what it undoes"
     first = [effect.seq for effect in ledger.effects(run) if effect.can_undo][0]
     asked = {"effect": first, "reason": "This one too."}
     told = client.post(f"/api/v1/runs/{run.pk}/undos", asked, content_type="application/json").json()

@@ -16,7 +16,7 @@ from access.rules import SYSTEM
 from approvals import policy
 from artifacts import vault
 from config import clock
-from runs import signals, standard_webhooks, webhooks
+from runs import reading, signals, standard_webhooks, webhooks
 from runs.engine import executor, sweep
 from runs.engine.channel import Channel
 from runs.models import Event, JournalEntry, ReceivedWebhook, Run, WebhookSource, WebhookWait
@@ -135,6 +135,15 @@ def test_the_same_again_by_its_id_or_its_content_is_one(desk, waiting):
     assert sorted(ReceivedWebhook.objects.values_list("state", flat=True)) == ["applied", "repeated"]
     ReceivedWebhook.objects.update(received_at=clock.now() - timedelta(hours=25))
     assert desk.send(id="msg_3").json()["duplicate"] is False, "a day later it is another one"
+
+
+def test_how_often_it_came_is_told_and_the_wait_is_a_step_of_the_plan(desk, waiting, cast, sign_in):
+    for again in ("msg_1", "msg_1", "msg_2"):
+        desk.send(id=again)
+    assert "1 came, 3 times in all: what came again changed nothing" in text(sign_in(cast.ada).get("/webhooks"))
+    assert walk(waiting) == "succeeded"
+    [step] = reading.story(waiting).plan.steps
+    assert step.state == "done", "it was come to and is over"
 
 
 def test_of_the_same_webhook_twenty_times_at_once_one_feeds_the_run(desk, waiting):

@@ -259,7 +259,7 @@ def on_webhook(body: Mapping[str, Any]) -> Intake | None:
 @workflow("test-hooked", version=1, webhook=on_webhook)
 def hooked(run: Channel, thing: str) -> None:
     run.plan("Wait")
-    came = run.wait_for("desk", match={"type": "changed", "data.thing": thing}, timeout=timedelta(hours=1))
+    came = run.wait_for("desk", match={"type": "changed", "data.thing": thing}, timeout=timedelta(hours=1), title="Wait")
     if isinstance(came, Arrived):
         run.report(f"It is {came.body.data.now}", cites=[came])
     else:

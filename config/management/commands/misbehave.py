@@ -25,7 +25,7 @@ class Command(BaseCommand):
         try:
             self._do(name)
         except Refusal as refusal:
-            raise CommandError(f"{refusal.title} {refusal.detail} {refusal.what_next}") from refusal
+            raise CommandError(refusal.said) from refusal
 
     def _do(self, name: str | None) -> None:
         if name is None:

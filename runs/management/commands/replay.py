@@ -35,7 +35,7 @@ class Command(BaseCommand):
         try:
             found = replaying.replay(row, version=workflow_version)
         except NotReplayable as refusal:
-            raise CommandError(f"{refusal.title} {refusal.detail}") from refusal
+            raise CommandError(f"{refusal.title} {refusal.more}".strip()) from refusal
         told = f"{found.asked} of {found.recorded} recorded steps, with {row.workflow} version {found.version}, {ENDS[found.end]}"
         if found.same:
             self.stdout.write(f"{row.ref}: same. {told}")

@@ -36,7 +36,7 @@ class Command(BaseCommand):
         try:
             run = start(agents.get(), workflow, message, again)
         except Refusal as error:
-            raise CommandError(f"{error.title} {error.detail} {error.what_next}") from error
+            raise CommandError(error.said) from error
         self.stdout.write(f"{run.ref}  {settings.HANDRAIL_URL}{reverse('runs:run', args=[run.pk])}")
 
 

@@ -30,7 +30,7 @@ class Command(BaseCommand):
             else:
                 self._make(_only(Agent, workspace, name=agent or ""), name, workflow)
         except Refusal as error:
-            raise CommandError(f"{error.title} {error.detail} Nothing was changed.") from error
+            raise CommandError(" ".join(filter(None, (error.title, error.more, "Nothing was changed.")))) from error
 
     def _make(self, agent: Agent, name: str, workflow: str) -> None:
         source, secret = webhooks.make_source(agent, name, workflow=workflow, by=SYSTEM)
