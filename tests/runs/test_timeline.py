@@ -290,7 +290,7 @@ def test_a_section_in_which_nobody_had_to_be_asked_says_so() -> None:
     proposal = {"action": SEND, "tool": "add_note", "tool_schema": 1, "digest": DIGEST, "effect": "write", "executor": "handrail"}
     proposal |= {"policy": NOTE, "policy_version": 1, "needs": 0, "until": log.until(60)}
     log.add("action.proposed", proposal, reason="It was asked for.", who="agent")
-    log.add("action.granted", {"action": SEND, "grant": NOTE, "automatic": True, "until": log.until(60)})
+    log.add("action.granted", {"action": SEND, "grant": NOTE, "digest": DIGEST, "automatic": True, "until": log.until(60)})
     log.add("step.completed", {"step": "propose.add_note#1", "plan_step": 4, "ms": 0}, who="agent")
     shown = [said(each.title) for each in section(fold(log.lines), "s4").items if not each.quiet]
     assert shown and any("Allowed without a person" in each for each in shown), shown
