@@ -25,7 +25,7 @@ from config import clock
 from runs import starting, webhooks
 from runs.engine.providers import PLAYED_KEYS
 from runs.management.commands.triage import start
-from runs.models import Lease, Run, WebhookSource
+from runs.models import JournalEntry, Lease, Run, WebhookSource
 
 T = TypeVar("T")
 PATIENCE = 20.0  # seconds
@@ -59,7 +59,8 @@ class Misbehaviour:
 
 
 def kill_worker(run: Run) -> None:
-    """Kill whoever works on the run, once somebody does."""
+    """Kill whoever works on the run, once it has completed a step."""
+    _in_time(lambda: JournalEntry.objects.filter(run=run, kind="step", state="done").exists(), PATIENCE, "It completed no step in time.")
     held = Lease.objects.filter(run=run, until__isnull=False).exclude(pid=os.getpid()).values_list("pid", flat=True)
     os.kill(_in_time(held.first, PATIENCE, "No worker took the run up in time, so none was killed."), signal.SIGKILL)
 
@@ -130,7 +131,12 @@ def second_beat(run: Run) -> None:
 
 
 NAMES = {
-    "killed-worker": Misbehaviour("its worker is killed", "Another goes on from the last completed step within seconds.", then=kill_worker),
+    "killed-worker": Misbehaviour(
+        "its worker is killed",
+        "It has read the ticket and asks about the account. Another goes on from there within seconds, and does not read it again.",
+        (("account.read", "delay", 1, {"seconds": 3}),),  # so that it is at work for a while
+        then=kill_worker,
+    ),
     "a-day-late": Misbehaviour(
         "nobody decides until tomorrow: it is a day later for all of Handrail, and stays so until make reset",
         "Approve the reply, also after you have restarted everything: it goes on where it was. What else waited has expired, as its"
@@ -198,6 +204,11 @@ NAMES = {
         "the mail server takes the message and drops the connection",
         "Approve the reply: the message is looked up by its Message-ID, and is in the mailbox once.",
         (("smtp", "drop_answer", 1, {"to": MARTA}),),
+    ),
+    "nobody-knows": Misbehaviour(
+        "the mail server takes the message and drops the connection, and nobody can say whether it went out",
+        "Approve the reply: it is looked up, in vain, and nothing is repeated. As Otto, look into the mailbox and say what happened.",
+        (("smtp", "drop_answer", 1, {"to": MARTA}), ("effect.read", "fail_before", 1000, {})),
     ),
     "webhook-twice": Misbehaviour(
         "the help desk tells twice, at once, that the ticket is closed",

@@ -175,13 +175,14 @@ def _failed(log: Log) -> list[Line]:
     """What failed, attempt by attempt, as the timeline counts it; a call without an answer is one too.
 
     A tool that failed within a step is told again as the step's failure, and counts once; so does a run that stops for it. A look-up is
-    none: it is Handrail's own.
+    none: it is Handrail's own. A worker that was lost is one.
     """
     steps = {line.word("step") for line in log.of("step.failed")}
     ended = [line for line in log.of("tool.ended") if not line.word("call").startswith(LOOK_UP)]
     tools = [line for line in ended if line.word("outcome") in ("error", "unknown") and line.word("step") not in steps]
     models = [line for line in log.of("model.called") if line.word("error") and line.word("step") not in steps]
-    attempts = [*log.of("step.failed"), *tools, *models]
+    lost = [line for line in log.of("run.resumed") if line.word("reason") == "lease_expired"]
+    attempts = [*log.of("step.failed"), *tools, *models, *lost]
     stops = [line for line in log.of(*STOPS) if not _told_before(log, line, attempts)]
     return sorted([*attempts, *stops], key=lambda line: line.seq)
 
@@ -195,9 +196,12 @@ def _told_before(log: Log, stop: Line, attempts: list[Line]) -> bool:
 
 def _counted(failed: list[Line]) -> str:
     """“4 failed and 1 got no answer”."""
-    lost = sum(line.word("outcome") == "unknown" for line in failed)
-    parts = (f"{len(failed) - lost} failed" if len(failed) > lost else "", f"{lost} got no answer" if lost else "")
-    return " and ".join(part for part in parts if part)
+    unheard = sum(line.word("outcome") == "unknown" for line in failed)
+    workers = sum(line.type == "run.resumed" for line in failed)
+    told = {"failed": len(failed) - unheard - workers, "got no answer": unheard}
+    parts = [f"{number} {words}" for words, number in told.items() if number]
+    parts += [f"{workers} {'worker was' if workers == 1 else 'workers were'} lost"] if workers else []
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _covered(log: Log, failure: Line) -> bool:

@@ -139,6 +139,17 @@ class View:
         return f"{named[:1].upper()}{named[1:]} can raise it." if named else "Nobody here may raise it."
 
     @property
+    def recoverers_told(self) -> str:
+        """Who helps a stuck run on: Otto Brandt looks after it."""
+        if self.run.state != "parked":
+            return ""
+        if self.run.handed_to is not None:
+            return "You look after it." if str(self.run.handed_to_id) == self.actor.id else f"{self.run.handed_to.name} looks after it."
+        names = [person.name for person in rules.holders(self.run.workspace_id, "runs.recover") if str(person.pk) != self.actor.id]
+        named = _or([*names, *(["you"] if self.can("runs.recover") else [])])
+        return f"{named[:1].upper()}{named[1:]} can choose." if named else "Nobody here may choose."
+
+    @property
     def steerers_told(self) -> str:
         return f"{_or(self.steerers)} can steer it."
 

@@ -52,7 +52,9 @@ def set_budgets(run: Run, budgets: Mapping[str, int], *, by: Actor, note: str = 
 
 def _set(held: Held, budgets: dict[str, int], by: Actor, note: str) -> None:
     held.append(BudgetChanged(**budgets), actor=by, texts={"note": Text(note)} if note else {})
+    before = held.row.budgets
     held.change(budgets=budgets)
+    budget.warn(held, before)
     more: dict[str, Any] = dict(budgets)
     audit.record(by, "budgets_set", workspace_id=held.row.workspace_id, subject=("run", held.row.pk), **more)
     if held.row.state == State.WAITING and held.row.waits_on("budget") and enough(held.row):

@@ -30,6 +30,19 @@ def use(run: Held, **more: int) -> None:
         run.append(BudgetWarned(budget=spent.budget, used=spent.used, limit=spent.limit), actor=ENGINE)
 
 
+def warn(run: Held, before: Mapping[str, int]) -> None:
+    """Warn of each budget that is nearly used up by now, because its limit was `before` another. In the caller's transaction."""
+    so_far = used(run.row)
+    for name in NAMES:
+        limit, was = run.row.budgets.get(name), before.get(name)
+        if limit and limit != was and is_near(so_far[name], limit) and not (was and is_near(so_far[name], was)):
+            run.append(BudgetWarned(budget=name, used=so_far[name], limit=limit), actor=ENGINE)
+
+
+def is_near(spent: int, limit: int) -> bool:
+    return limit * WARN <= spent * 100
+
+
 def used(run: Run) -> Mapping[Name, int]:
     """What a run has used so far. Its steps are those that use a tool or a model, or ask for an action."""
     return {name: getattr(run, name) for name in NAMES}
@@ -39,7 +52,7 @@ def near(budgets: Mapping[str, int], before: Mapping[Name, int], after: Mapping[
     """The budgets that a step brought over WARN percent."""
     for name in NAMES:
         limit = budgets.get(name)
-        if limit and before[name] * 100 < limit * WARN <= after[name] * 100:
+        if limit and is_near(after[name], limit) and not is_near(before[name], limit):
             yield Spent(name, after[name], limit)
 
 

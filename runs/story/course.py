@@ -189,6 +189,7 @@ def forked(draft: Draft, line: Line) -> None:
     elif edits:
         lines.append(("With other input:",))
     lines += changed_input(edits)
+    draft.is_fork = True
     draft.taken_over = frozenset(line.seqs("plan_steps"))
     parent = Elsewhere(line.word("parent"), line.word("ref"), line.count("seq"))
     draft.add(line, "decision", (line.who, " forked it from ", parent), icon="fork", said=line.text("note"), lines=tuple(lines))

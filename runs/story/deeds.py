@@ -208,6 +208,7 @@ def covered(draft: Draft, line: Line) -> None:
 @tells("action.granted")
 def granted(draft: Draft, line: Line) -> None:
     _become(draft, line, "granted")
+    draft.grants.add(line.word("grant"))
     if line.flag("automatic"):
         draft.automatic.add(line.word("action"))
     _settle(draft, line)
@@ -291,9 +292,11 @@ def effect_done(draft: Draft, line: Line) -> None:
     action, key, tool = line.word("action"), line.word("key"), line.word("tool")
     subject = line.text("subject") or (draft.actions[action].subject if action in draft.actions else None)
     known = draft.actions.get(action)
-    effect = Effect(line.seq, tool, key, subject, "done", line.flag("can_undo"), action=action, effect=known.effect if known else "")
+    earlier = draft.is_fork and bool(action) and key not in draft.grants
+    more = {"action": action, "effect": known.effect if known else "", "earlier": earlier}
+    effect = Effect(line.seq, tool, key, subject, "done", line.flag("can_undo"), **more)
     draft.effects[key] = effect
-    undo: Rich = ("Key ", Code(key), ". Can be undone." if effect.can_undo else ". Can’t be undone.")
+    undo: Rich = ("Key ", Code(key), ". ", *effect.told)
     said: Rich = ("The agent says so; Handrail cannot see the call.",) if line.who.kind == "agent" else ()
     lines = tuple(each for each in (_allowed(draft, action), undo, draft.verified.get(action, ()), said) if each)
     row = draft.add(line, "effect", (subject or Tool(tool),), icon="out", state="done", lines=lines)
@@ -326,4 +329,5 @@ def undo_failed(draft: Draft, line: Line) -> None:
     if key in draft.effects:
         draft.effects[key] = replace(draft.effects[key], state="failed", undone_seq=line.seq)
     why = TROUBLE.get(line.word("reason"), line.word("reason"))
-    draft.add(line, "effect", ("Could not be undone: ", Code(key)), icon="fail", state="failed", lines=((f"Because {why}.",),))
+    subject = draft.effects[key].subject if key in draft.effects else None
+    draft.add(line, "effect", ("Could not be undone: ", subject or Code(key)), icon="fail", state="failed", lines=((f"Because {why}.",),))

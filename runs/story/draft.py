@@ -105,6 +105,8 @@ class Draft:
         self.decisions: dict[str, int] = {}  # action → the row of the last decision on it
         self.rejections: dict[str, tuple[Who, Text | None]] = {}  # action → who rejected it, and why
         self.verified: dict[str, Rich] = {}
+        self.is_fork = False
+        self.grants: set[str] = set()
         self.effects: dict[str, Effect] = {}
         self.effect_rows: dict[str, int] = {}
         self.artifacts: list[Made] = []

@@ -107,7 +107,7 @@ def _paused(draft: Draft) -> Now:
 
 
 def _parked(draft: Draft) -> Now:
-    lines: tuple[Rich, ...] = (_detail(draft.why_text), ("An operator must choose how it goes on. Nothing is repeated by itself.",))
+    lines: tuple[Rich, ...] = (_detail(draft.why_text), ("A person must choose how it goes on. Nothing is repeated by itself.",))
     return Now("parked", ("Stuck: ", *draft.why, "."), tuple(line for line in lines if line), draft.since)
 
 
@@ -134,9 +134,10 @@ def _succeeded(draft: Draft) -> Now:
 
 def _done_outside(draft: Draft) -> Rich:
     """What was done, and to whom: in the effects' own words."""
-    done = [effect for effect in draft.effects.values() if effect.state == "done"]
+    there = [effect for effect in draft.effects.values() if effect.state == "done"]
+    done = [effect for effect in there if not effect.earlier]
     if not done:
-        return ("Nothing was done outside.",)
+        return ("Nothing more was done outside: all of it was there already.",) if there else ("Nothing was done outside.",)
     parts: list[Part] = ["Done outside: "]
     for index, effect in enumerate(done[:NAMED]):
         parts += ["; " if index else "", effect.subject or Tool(effect.tool)]

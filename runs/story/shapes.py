@@ -267,6 +267,7 @@ class Effect:
     undone_seq: int = 0
     action: str = ""
     effect: str = ""
+    earlier: bool = False  # done by the run that this one was forked from, under its key; here it was only found
 
     @property
     def link(self) -> Rich:
@@ -277,6 +278,8 @@ class Effect:
         """Where it stands, and whether it can be taken back."""
         send = self.effect == "send"
         match self.state:
+            case "done" if self.earlier:
+                return ("The run that this one was forked from did it. It is there once.",)
             case "done":
                 return ("Can be undone.",) if self.can_undo else ("Can’t be undone.",)
             case "undone":

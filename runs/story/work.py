@@ -57,7 +57,7 @@ def step_started(draft: Draft, line: Line) -> None:
     known = draft.tools.get(step)
     told = line.flag("told")
     here = known is not None and known in draft.here.rows  # else it is done anew, and what was told before stays as it was
-    if here and draft.rows[known].kind == "tool" and (told or line.word("kind") in ("tool", "model")):
+    if here and draft.rows[known].kind == "tool" and (told or line.word("kind") in ("tool", "model", "perform")):
         draft.change(known, last=line.seq)  # another attempt at the same step
         return
     draft.step_tools[step] = draft.redeemed if line.word("kind") == "perform" else ""
@@ -138,7 +138,7 @@ def tool_started(draft: Draft, line: Line) -> None:
     row = _row_of(draft, line)
     fields = {"title": (Tool(tool),), "lines": given, "quiet": effect != "read", "icon": ""}
     if row is not None and row.kind == "tool" and not _ended(row):
-        draft.change(row.first, last=line.seq, **fields)
+        draft.change(row.first, last=line.seq, **(fields | {"quiet": fields["quiet"] and not row.tries}))  # what failed stays seen
         return
     row = draft.add(line, "tool", **fields)
     for key in (line.word("step"), line.word("call")):
@@ -159,7 +159,8 @@ def tool_ended(draft: Draft, line: Line) -> None:
     number = _number(draft, line, row.tries)
     took: tuple[Part, ...] = (" (after ", Took(line.count("ms")), ")") if line.count("ms") else ()
     if outcome == "ok":
-        tries = (*row.tries, Try(number, line.seq, True, (Took(line.count("ms")),))) if row.tries else ()
+        once: Rich = (", under the same key",) if line.word("step").rpartition("/")[2].startswith("perform#") else ()
+        tries = (*row.tries, Try(number, line.seq, True, (Took(line.count("ms")), *once))) if row.tries else ()
         draft.change(row.first, last=line.seq, state="", tries=tries)
         return
     detail = line.text("detail")

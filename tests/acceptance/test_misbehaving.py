@@ -94,13 +94,28 @@ def test_an_answer_that_does_not_fit_is_not_tried_again(stack, otto):
     assert run.state == "failed"
 
 
-def test_a_refused_key_changes_nothing_and_people_are_asked_anew(stack, riley, otto):
+def test_a_refused_key_changes_nothing_and_it_goes_on_under_the_approval_that_it_has(stack, riley, otto):
     run = misbehaving(stack, otto, "key-refused")
     riley.decide(run.waiting_action(), "approved")
     run.wait_for("parked")
     assert run.messages() == []
     choose(otto, run, "retry")
-    run.wait_for("waiting", "succeeded")
+    run.wait_for("succeeded")
+    assert len(run.messages()) == 1 and len(run.actions("send_email")) == 1
+    run.verify()
+
+
+def test_what_nobody_knows_waits_for_a_person_and_is_not_repeated(stack, riley, otto):
+    run = misbehaving(stack, otto, "nobody-knows")
+    action = run.waiting_action()
+    riley.decide(action, "approved")
+    until(
+        lambda: "outcome" in str(run.row["waiting"]) and "until" not in str(run.row["waiting"]), within=PATIENCE, what="it to ask a person"
+    )
+    said = {"outcome": "happened", "note": "It is in the mailbox."}
+    assert otto.post(f"/actions/{UUID(str(action['id']))}/outcome", said).status_code == 200
+    run.wait_for("succeeded")
+    assert len(run.messages()) == 1
     run.verify()
 
 

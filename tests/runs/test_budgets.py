@@ -98,6 +98,13 @@ def test_a_worker_that_is_lost_as_its_run_comes_to_its_limit_tells_of_it_once(ca
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_limit_that_is_lowered_to_what_is_nearly_used_up_warns_once(cast, run):
+    Run.objects.filter(pk=run.pk).update(tokens=850)
+    for limit in (1000, 990, 2000, 1000):
+        updates.set_budgets(run, {"tokens": limit}, by=person(cast.otto.pk))
+    assert types(run).count("budget.warned") == 2, "at 1,000, still at 990, and again after it was raised in between"
+
+
 def test_an_agent_never_sets_its_own_limits(cast, run):
     agent = Actor("agent", str(cast.agent.pk), "support-triage", {cast.workspace.pk: frozenset({"runs.steer"})})
     with pytest.raises(PeopleSet):

@@ -244,6 +244,28 @@ def test_failed_attempts_are_one_row_that_names_each() -> None:
     assert row.state == "" and (row.first, row.last) == (4, 22)
 
 
+def test_a_write_that_is_made_again_says_so_under_the_same_key() -> None:
+    log = lines.approved()
+    for attempt, outcome in ((1, "unknown"), (2, "ok")):
+        log.add("step.started", {"step": "perform#2", "kind": "perform", "plan_step": 6, "attempt": attempt}, who="agent")
+        log.add("tool.started", {"tool": "send_email", "effect": "send", "step": "perform#2"}, who="agent")
+        ended = {"tool": "send_email", "outcome": outcome, "ms": 100, "step": "perform#2"}
+        log.add("tool.ended", ended, who="agent")
+    [row] = [each for each in items(fold(log.lines)) if each.kind == "tool" and each.tries]
+    assert [(each.number, each.ok) for each in row.tries] == [(1, False), (2, True)]
+    assert said(row.tries[1].told) == "<Took>, under the same key"
+
+
+def test_what_a_fork_only_found_is_told_as_the_deed_of_the_run_it_was_forked_from() -> None:
+    log = lines.approved()
+    log.add("run.forked", {"parent": NOTE, "ref": "RN-AAAA", "seq": 9, "step": "read_ticket#1", "taken": 1, "plan_steps": [1]}, who="riley")
+    log.add("effect.done", {"tool": "send_email", "key": OWNER, "can_undo": False, "action": SEND}, subject="A reply")
+    log.add("run.succeeded", {})
+    story = fold(log.lines)
+    assert [said(effect.told) for effect in story.effects] == ["The run that this one was forked from did it. It is there once."]
+    assert "Nothing more was done outside: all of it was there already." in [said(line) for line in story.now.lines]
+
+
 def test_attempts_after_trying_again_go_on_in_their_order() -> None:
     log = failing(1)
     log.add("run.parked", {"reason": "retries_exhausted", "step": "read_ticket#1"}, detail="504 from the desk")

@@ -4,8 +4,9 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
+
+from config import clock
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS account (
@@ -81,9 +82,9 @@ class Store:
 
 def now() -> str:
     """The time of day as the desk writes it: ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def stamp() -> int:
     """The same in whole seconds since 1970."""
-    return int(datetime.now(UTC).timestamp())
+    return int(clock.now().timestamp())
