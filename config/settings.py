@@ -348,7 +348,7 @@ LOGGING = {
         "celery.app.trace": {"level": "WARNING"},  # one line a second for the sweep would bury everything else
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},
-        "rewrap": {"task": "artifacts.rewrap", "schedule": 30.0, "options": {"expires": 30}},
+    "rewrap": {"task": "artifacts.rewrap", "schedule": 30.0, "options": {"expires": 30}},
         "daphne": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
