@@ -19,7 +19,7 @@ class ApprovalsConfig(AppConfig):
         gate.register()
         audit_names.register()
         reach.register("actions", lambda at: ProposedAction.objects.filter(workspace_id=at).count(), "proposed action", "proposed actions")
-        revealing.places["action"] = reveal_places.of_attachment
+        revealing.places |= {"action": reveal_places.of_attachment, "evidence": reveal_places.of_evidence}
         if reveal_places.judged not in revealing.judges:
             revealing.judges.append(reveal_places.judged)
         bar.register("approvals.view", presenting.count)

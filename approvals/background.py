@@ -15,6 +15,9 @@ from django.db.models import Q
 
 from approvals.models import ProposedAction
 from artifacts import vault
+from artifacts.models import Label
+from artifacts.rendition import UNREADABLE
+from artifacts.revealing import REVEALABLE
 from artifacts.vault import Shown
 from runs.engine import orders
 from runs.engine.tools import TOOLS, Tool
@@ -54,6 +57,8 @@ class Evidence:
     private: bool = False
     label: str = ""
     orders: tuple[str, ...] = ()  # what in a text from outside reads like orders to a machine
+    hidden: int = 0  # places of the artifact that could be revealed to who decides
+    is_file: bool = False  # it has no text: it is opened as a whole
 
 
 @dataclass(frozen=True)
@@ -269,7 +274,12 @@ def _wanted(told: _Sorted, evidence: list[tuple[Evidence, _Told]]) -> list[UUID]
 
 def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) -> Evidence:
     shown = texts.get(UUID(event.payloads["content"])) if "content" in event.payloads else None
-    if shown is None or shown.erased_at or not evidence.outside or not shown.media_type.startswith(("text/", "message/")):
+    if shown is None or shown.erased_at:
+        return evidence
+    if evidence.artifact and shown.label != Label.SECRET:
+        count = sum(count for kind, count in shown.hidden.items() if kind in REVEALABLE)
+        evidence = replace(evidence, hidden=count, is_file=UNREADABLE in shown.hidden)
+    if not evidence.outside or not shown.media_type.startswith(("text/", "message/")):
         return evidence
     return replace(evidence, quote=_excerpt(shown), orders=orders.found(shown.text))
 

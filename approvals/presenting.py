@@ -5,7 +5,7 @@ votes, outcome, the decision bar, what happens next. It is made of renditions on
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from access import rules
 from access.errors import Refusal
 from access.rules import Actor
-from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, lineage, stops, surroundings, unknown, warned
+from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, lineage, opening, stops, surroundings, unknown, warned
 from approvals.background import Background, Leg
 from approvals.canonical import CanonicalAction
 from approvals.cards import Card, payment
@@ -28,6 +28,7 @@ from approvals.models import ProposedAction
 from approvals.wanted import EVERYTHING, Wanted
 from artifacts import vault
 from artifacts.models import Payload
+from artifacts.showing import Box
 from runs.engine.tools import TOOLS
 
 WAITING = "waiting:True:"  # how the key of a course begins while the action waits
@@ -78,6 +79,7 @@ class Panel:
     earlier: tuple[lineage.Earlier, ...] = ()
     editing: Editing | None = None
     edited_by_me: bool = False
+    boxes: Mapping[int, Box] = field(default_factory=dict)  # of each attachment, what of it is hidden and may be shown
 
     @property
     def action(self) -> ProposedAction:
@@ -129,6 +131,7 @@ def panel(
         earlier=lineage.earlier(action),
         editing=editing,
         edited_by_me=action.editor_id is not None and action.editor_id == actor.user_id,
+        boxes=opening.boxes(action, actor),
     )
 
 

@@ -1,7 +1,8 @@
 """What an attached file is and how it begins: rows, text, or a picture that is made when somebody looks. What is none of these is named
 and can be downloaded.
 
-Who may decide sees it from the bytes, by what they are and not by what they are called; everybody else sees the rendition.
+Who may decide is told from the bytes what a file is, by what they are and not by what they are called, and sees it from them where nothing
+in it is hidden. What holds something that is hidden, or is no text, opens by a recorded reveal; everybody else sees the rendition.
 """
 
 import csv
@@ -26,7 +27,7 @@ TEXTS = ("text/", "message/", "application/json", "application/xml", "applicatio
 READ = 1024 * 1024  # bytes of a text; a larger one is downloaded to be looked at
 OPENED = 32 * 1024 * 1024  # bytes of all files that are opened for one card
 ROWS, CELLS, LINES, CHARS = 20, 12, 60, 6000
-Row = tuple[str, str, int, str | None]  # label, media type, size, rendition
+Row = tuple[str, str, int, str | None, dict[str, int]]  # label, media type, size, rendition, what is hidden in it
 
 KINDS: Mapping[str, str] = {
     "text": "text",
@@ -58,7 +59,7 @@ def of(action: ProposedAction, *, full: bool) -> Mapping[int, tuple[str, Preview
     if not action.attachments:
         return {}
     ids = [UUID(pk) for pk in action.attachments]
-    fields = ("id", "label", "media_type", "size", "rendition")
+    fields = ("id", "label", "media_type", "size", "rendition", "findings")
     rows: dict[UUID, Row] = {row[0]: row[1:] for row in Payload.objects.filter(pk__in=ids).values_list(*fields)}
     contents = _opened(_within_reach(ids, rows)) if full else {}
     return {i: (rows[pk][0], _preview(pk, rows[pk], contents) if full else _rendered(rows[pk])) for i, pk in enumerate(ids) if pk in rows}
@@ -76,14 +77,6 @@ def beginning(media_type: str, text: str) -> Preview:
             _lines(indented(text), "Indented here; the file has it on other lines.") if _is_json(text) else _lines(text, "It is not JSON.")
         )
     return _lines(text)
-
-
-def picture(content: bytes, page: int) -> preview.Picture | preview.NotDrawn:
-    """One page of a file, by what it is."""
-    kind = sniffing.sniff(content).kind
-    if kind not in preview.KINDS:
-        return preview.NotDrawn("kind", f"No picture can be made of it: by its content it is {KINDS.get(kind, kind)}.")
-    return preview.picture(content, kind, page)
 
 
 # From the bytes
@@ -107,7 +100,7 @@ def _opened(ids: list[UUID]) -> dict[UUID, bytes | None]:
 
 
 def _preview(pk: UUID, row: Row, contents: Mapping[UUID, bytes | None]) -> Preview:
-    label, media_type, size, rendition = row
+    label, media_type, size, rendition, findings = row
     if rendition is None:
         return Preview(withheld="Erased.")
     if label == Label.SECRET:
@@ -117,26 +110,32 @@ def _preview(pk: UUID, row: Row, contents: Mapping[UUID, bytes | None]) -> Previ
     content = contents[pk]
     if content is None:
         return Preview(withheld="Its stored bytes can’t be read. This can’t be approved.")
-    return _looked_into(media_type, size, content)
+    return _looked_into(row, content, hides=bool(findings))
 
 
-def _looked_into(media_type: str, size: int, content: bytes) -> Preview:
+def _looked_into(row: Row, content: bytes, *, hides: bool) -> Preview:
+    _, media_type, size, *_ = row
     kind = sniffing.sniff(content).kind
     told = {"kind": KINDS.get(kind, kind), "sha256": hashlib.sha256(content).hexdigest()}
     if kind in preview.KINDS:
-        return Preview(drawn=True, **told)
+        opens = (
+            "Open it to see it as a picture." if hides else "No preview: it is called something else than it is. Download it to look at it."
+        )
+        return Preview(withheld=opens, **told)
     if kind not in ("text", "script", "empty"):
-        return Preview(withheld="No preview: by its content it is no text, image or PDF. Download it to look at it.", **told)
+        return Preview(withheld="No preview: by its content it is no text, image or PDF.", **told)
+    if hides:
+        return replace(_rendered(row), **told)
     if size > READ:
         return Preview(withheld="Too large for a preview. Download it to look at it.", **told)
     charset = re.search(r"charset=[\"']?([\w.:-]{1,40})", media_type, re.IGNORECASE)
     begins = beginning(media_type, decode(content, charset[1] if charset else "").text)
-    return replace(begins, **told)
+    return replace(begins, exact=True, **told)
 
 
 def _rendered(row: Row) -> Preview:
     """The same for who may not see the bytes."""
-    label, media_type, size, rendition = row
+    label, media_type, size, rendition, _ = row
     if rendition is None:
         return Preview(withheld="Erased.")
     if label == Label.SECRET:

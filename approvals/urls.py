@@ -40,8 +40,5 @@ urlpatterns = [
     path("freezes", freeze_views.freezes_page, name="freezes"),
     path("freezes/<uuid:freeze_id>/lifting", freeze_views.lifting, name="lifting"),
     path("actions/<uuid:action_id>/attachments/<int:index>", views.attachment, name="attachment"),
-    path("actions/<uuid:action_id>/attachments/<int:index>/look", attachment_views.look, name="look"),
-    path("actions/<uuid:action_id>/attachments/<int:index>/pages/<int:page>", attachment_views.picture, name="picture"),
-    path("artifacts/<uuid:artifact_id>/cards", attachment_views.cards, name="cards"),
     path("actions/<uuid:action_id>/html", attachment_views.letter, name="html"),
 ]

@@ -28,6 +28,7 @@ from approvals import (
     exact,
     freezes,
     inbox,
+    opening,
     presenting,
     reasons,
     taking_back,
@@ -53,7 +54,7 @@ from approvals.errors import (
 from approvals.forms import DecisionForm
 from approvals.models import ProposedAction
 from approvals.presenting import Panel
-from artifacts import vault
+from artifacts import reveal, vault
 from artifacts.rendition import plain
 from runs import live
 from runs.engine.tools import TOOLS
@@ -188,7 +189,8 @@ def release(request: HttpRequest, action_id: UUID) -> HttpResponse:
 @never_cache
 @require_safe
 def attachment(request: HttpRequest, action_id: UUID, index: int) -> HttpResponse:
-    """The exact bytes of an attachment, for who may decide. Never shown by the browser: sandboxed, and saved as a file."""
+    """The exact bytes of an attachment in which nothing is hidden, for who may decide. Never shown by the browser: sandboxed, and saved as
+    a file. What holds something hidden opens by a recorded reveal: then it leads to that, or to where it is asked for."""
     action = presenting.find(request.actor, action_id)
     may = decisions.may_read(action, request.actor)
     if isinstance(may, No):
@@ -197,6 +199,10 @@ def attachment(request: HttpRequest, action_id: UUID, index: int) -> HttpRespons
     if found is None:
         raise NotFound
     named, payload = found
+    if opening.hides(payload):
+        row = reveal.live(request.actor, [payload.pk]).get(payload.pk)
+        ask = f"{reverse('artifacts:ask')}?place=action:{action.pk}:{index}"
+        return HttpResponseRedirect(reverse("artifacts:revealed_content", args=(row.pk,)) if row else ask, status=303)
     kind = named.media_type if named.media_type in SAFE_TYPES else "application/octet-stream"
     return HttpResponse(
         vault.open_bytes(payload),

@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 Answer = tuple[dict[str, Any], bytes]
+MAX_TEXT = 64 * 1024  # characters of a page
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 
 
@@ -94,7 +95,14 @@ def pdf(content: bytes, job: dict[str, Any]) -> Answer:
         raise NotDrawn("broken")
     scale = min(job["wide"] / wide, job["high"] / high, 3.0)
     head, png = _png(page.render(scale=scale).to_pil(), job)
-    return head | {"page": job["page"], "pages": pages, "moving": False}, png
+    return head | {"page": job["page"], "pages": pages, "moving": False, "text": _text(page)}, png
+
+
+def _text(page: Any) -> str:
+    """What text a page has, so that whoever asked can look whether it may be shown."""
+    with contextlib.suppress(Exception):  # it has none that can be read
+        return str(page.get_textpage().get_text_range())[:MAX_TEXT]
+    return ""
 
 
 def _png(found: Any, job: dict[str, Any]) -> Answer:

@@ -40,12 +40,14 @@ WHY: Mapping[str, str] = {
     "busy": "Others are being drawn just now. Try again.",
     "no_page": "It has no such page: there are {pages}.",
     "long": "It is too long to be drawn here.",
+    "hidden": "Its text holds what must stay hidden, a secret or a local path. So this page is not shown.",
 }
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A page, or an image, drawn anew. `wide` and `high` are of the PNG; `moving`: it is the first picture of several."""
+    """A page, or an image, drawn anew. `wide` and `high` are of the PNG; `moving`: it is the first picture of several; `text`: what text
+    the page has, as far as it can be read."""
 
     png: bytes
     wide: int
@@ -53,6 +55,7 @@ class Picture:
     page: int = 1
     pages: int = 1
     moving: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def picture(content: bytes, kind: str, page: int = 1) -> Picture | NotDrawn:
     head, png = _apart({"do": KINDS[kind], "page": page, **size}, content)
     if "not" in head:
         return _not(head)
-    return Picture(png, head["wide"], head["high"], head["page"], head["pages"], head["moving"])
+    return Picture(png, head["wide"], head["high"], head["page"], head["pages"], head["moving"], head.get("text", ""))
 
 
 def letter(source: str) -> Framed:

@@ -110,6 +110,14 @@ def _add_plain(found: list[Segment], text: str) -> None:
     add_text(found, text[at:])
 
 
+def is_cut(text: str) -> bool:
+    """Whether the content goes on where a rendition ends."""
+    return bool(_CUT.search(text[-24:]))
+
+
+_CUT = re.compile(r"⟦\+\d{1,15}⟧\Z")
+
+
 def plain(text: str) -> str:
     """A rendition as plain text: “Card [card number hidden]”. For notifications, logs and exports."""
     return "".join(map(str, segments(text)))

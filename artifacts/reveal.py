@@ -16,15 +16,17 @@ from access import audit, characters, rules
 from access.errors import BadInput, Forbidden, NotFound, Refusal
 from access.models import User
 from access.rules import Actor
-from artifacts import preview, revealing, vault
+from artifacts import detectors, preview, revealing, vault
+from artifacts.charsets import decode
 from artifacts.models import Label, Payload, Reason, Reveal
 from artifacts.redaction import Policy, redact
-from artifacts.rendition import More, segments
-from artifacts.revealing import NEVER, REVEALABLE, May, MayNot, Place
+from artifacts.rendition import is_cut
+from artifacts.revealing import NEVER, May, MayNot, Place
 from artifacts.vault import Erased
 from config import clock
 
 MIN_DETAILS, MAX_DETAILS = 10, 1000  # characters
+LOOKED_THROUGH = 2 * 1024 * 1024  # bytes
 WINDOW, AT_MOST = timedelta(minutes=10), 20  # reveals of one person: nobody reads so much, a script does
 
 
@@ -68,8 +70,8 @@ class Revealed:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the text hides and leaves out nothing."""
-        return self.kind == "text" and not self.left and not any(isinstance(part, More) for part in segments(self.text)[-1:])
+        """Whether the text leaves out nothing."""
+        return not is_cut(self.text)
 
 
 def make(actor: Actor, at: Place, *, token: UUID, reason: str = "", details: str = "") -> Reveal:
@@ -228,20 +230,29 @@ class _Open(Policy):
 
 
 def picture(at: Place, page: int) -> preview.Picture | preview.NotDrawn:
-    """One page of it, drawn anew."""
+    """One page of it, drawn anew; not one whose text holds what must stay hidden. Of what is no text nothing can be told."""
     content = vault.opened(at.payload)
     kind = preview.kind_of(content) if content is not None else ""
     if not at.is_file or content is None or not kind:
         raise NotFound
-    return preview.picture(content, kind, page)
+    drawn = preview.picture(content, kind, page)
+    if isinstance(drawn, preview.Picture) and detectors.find(drawn.text, kinds=NEVER):
+        return preview.NotDrawn("hidden", preview.WHY["hidden"])
+    return drawn
 
 
 def exact(at: Place) -> bytes | None:
     """The bytes themselves if, as far as can be told, nothing in them must stay hidden; else None. For who decides on sending them."""
     shown = read(at)
-    if shown.kind == "text" and not shown.is_whole:
+    content = vault.open_bytes(at.payload)
+    if shown.left or not shown.is_whole and not _is_clean(content):
         return None
-    return vault.open_bytes(at.payload)
+    return content
+
+
+def _is_clean(content: bytes) -> bool:
+    """Whether nothing in a text that is longer than what is shown of it must stay hidden. What is too long to be looked through is not."""
+    return len(content) <= LOOKED_THROUGH and not detectors.find(decode(content, "").text, kinds=NEVER)
 
 
 def of_run(run_id: UUID) -> list[Reveal]:
@@ -252,6 +263,3 @@ def of_run(run_id: UUID) -> list[Reveal]:
 def of_payload(payload_id: UUID) -> list[Reveal]:
     """To whom a payload was shown, the newest first."""
     return list(Reveal.objects.filter(payload=payload_id).select_related("by", "details").order_by("-at")[:20])
-
-
-assert REVEALABLE.isdisjoint(NEVER)  # noqa: S101  a kind is one or the other

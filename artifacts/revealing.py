@@ -18,7 +18,7 @@ from access.errors import Forbidden, NotFound, NotSignedIn
 from access.rules import Actor
 from artifacts.detectors import PATH, SECRET
 from artifacts.models import Artifact, Label, Payload
-from artifacts.rendition import PROMPT, UNREADABLE, WORDS
+from artifacts.rendition import PROMPT, UNREADABLE, WORDS, is_cut
 
 NEVER = frozenset({SECRET, PATH, PROMPT})  # hidden from everybody, also in what is revealed
 REVEALABLE = frozenset(WORDS) - NEVER
@@ -39,11 +39,16 @@ class Place:
     frame: Frame = "paper"
     artifact_id: UUID | None = None
     seq: int = 0  # of the event that holds it, if that is known
+    judged: UUID | Literal[False] | None = None  # the open action that gives who asked the right; False: none does; None: ask `judges`
 
     @property
     def dom(self) -> str:
         """The id of the element in which it is shown."""
-        return "rv-" + hashlib.sha256(self.key.encode()).hexdigest()[:12]
+        return Place.dom_of(self.key)
+
+    @staticmethod
+    def dom_of(key: str) -> str:
+        return "rv-" + hashlib.sha256(key.encode()).hexdigest()[:12]
 
     @property
     def hidden(self) -> dict[str, int]:
@@ -53,6 +58,11 @@ class Place:
     @property
     def count(self) -> int:
         return sum(self.hidden.values())
+
+    @property
+    def is_cut(self) -> bool:
+        """There is more of it than a rendition shows."""
+        return is_cut(self.payload.rendition or "")
 
     @property
     def is_file(self) -> bool:
@@ -112,11 +122,14 @@ def may(actor: Actor, at: Place) -> May | MayNot:
         return MayNot("erased", "It was erased for good. There is nothing left to reveal.")
     if payload.label == Label.SECRET or PROMPT in payload.findings and len(payload.findings) == 1:
         return MayNot("secret", "Secrets and prompts are shown to nobody. There is no right to reveal them.")
-    if not at.count:
+    if not at.count and not at.is_cut:
         return MayNot("nothing", "Nothing is hidden here that could be revealed.")
     if actor.kind != "human" or not actor.session:
         return MayNot("agent", "Only people who signed in to these pages reveal what is hidden.")
-    return _by_label(actor, at)
+    found = _by_label(actor, at)
+    if isinstance(found, May) and not found.action and not at.count:
+        return MayNot("nothing", "Nothing is hidden here that could be revealed; there is only more of it than fits.")
+    return found
 
 
 def _by_label(actor: Actor, at: Place) -> May | MayNot:
@@ -125,8 +138,10 @@ def _by_label(actor: Actor, at: Place) -> May | MayNot:
     held = PERSONAL if personal else INTERNAL
     if not personal and rules.can(actor, held, at.payload.workspace_id):
         return May(held, False, lasts)
-    action = next((found for judge in judges if (found := judge(actor, at))), None)
-    if action is not None:
+    action = at.judged
+    if action is None:
+        action = next((found for judge in judges if (found := judge(actor, at))), None)
+    if action:
         return May("approvals.decide", personal, lasts, action)
     if personal and rules.can(actor, held, at.payload.workspace_id):
         return May(held, True, lasts)

@@ -26,6 +26,7 @@ from approvals.policy_api import router as policies
 from approvals.stopping_api import router as stopping
 from runs.api import router as runs
 from runs.branches_api import router as branches
+from runs.reveal_api import router as reveals
 from runs.steps_api import router as steps
 from runs.webhook_api import router as webhooks
 
@@ -221,6 +222,7 @@ api.add_router("", audit)
 api.add_router("", runs)
 api.add_router("", branches)
 api.add_router("", steps)
+api.add_router("", reveals)
 api.add_router("", webhooks)
 api.add_router("", approvals)
 api.add_router("", outside)

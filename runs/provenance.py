@@ -29,11 +29,22 @@ class Source:
 
 @dataclass(frozen=True)
 class Version:
-    """A version of the artifact, and when it was made."""
+    """A version of the artifact, when it was made, and the actions that carry it."""
 
     made: Made
     at: datetime
     newest: bool
+    actions: tuple[Action, ...] = ()
+
+    @property
+    def sent(self) -> Action | None:
+        """The action with which it went out, if it did."""
+        return next((action for action in self.actions if action.state in ("executed", "verified")), None)
+
+    @property
+    def attached(self) -> Action | None:
+        """The last action that carries it."""
+        return self.actions[-1] if self.actions else None
 
 
 @dataclass(frozen=True)
@@ -69,9 +80,9 @@ def around(run: Run, artifact_id: UUID) -> Around:
         made=made,
         at=_item(story, made.seq).at,
         who=Who(body["actor"]["kind"], body["actor"]["id"]),
-        versions=tuple(_versions(story, made.name)),
+        versions=tuple(_versions(story, made.name, told)),
         sources=tuple(_sources(story, made.seq))[-SOURCES:],
-        actions=_actions(story, made),
+        actions=_carriers(story, made, told) or _actions(story, made),
         names=presenting.names_in(told, run),
     )
 
@@ -80,10 +91,17 @@ def _item(story: Story, seq: int) -> Item:
     return next(item for section in story.sections for item in section.items if item.first <= seq <= item.last)
 
 
-def _versions(story: Story, name: str) -> list[Version]:
+def _versions(story: Story, name: str, told: reading.Lines) -> list[Version]:
     """The newest first."""
     made = [each for each in reversed(story.artifacts) if each.name == name]
-    return [Version(each, _item(story, each.seq).at, newest=each is made[0]) for each in made]
+    return [Version(each, _item(story, each.seq).at, each is made[0], _carriers(story, each, told)) for each in made]
+
+
+def _carriers(story: Story, made: Made, told: reading.Lines) -> tuple[Action, ...]:
+    """The actions that carry it: an exact action names each of its files by the commitment to its bytes, as the log has it."""
+    commitment = told[made.seq - 1]["body"].get("payloads", {}).get("content", "")
+    exact = ((action, told[action.seq - 1]["texts"].get("canonical", {}).get("text", "")) for action in story.actions)
+    return tuple(action for action, text in exact if commitment and f'"{commitment}"' in text)
 
 
 def _sources(story: Story, before: int) -> list[Source]:

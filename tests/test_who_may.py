@@ -49,6 +49,7 @@ THOSE_WHO_SEE_APPROVALS = "in in none ok ok ok ok ok none none none in"
 THE_ONE_IT_IS_FOR = "in in none ok none none none none none none none in"
 NOBODY = "00000000-0000-0000-0000-000000000000"
 STEP = {"token": 9, "key": "a", "input": "0" * 64}
+LOOK_AT_IT = {"reason": "decide", "details": "To see the picture."}
 SAID = {"outcome": "did_not_happen", "note": "Nothing arrived."}
 
 # method, address, what each of PEOPLE gets, and what is sent
@@ -114,7 +115,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "recovery/requeue", "in in ok no no ok no no no no no in", {"data": {"case": "x"}}),
     ("GET", "artifacts/<uuid:artifact_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "artifacts/<uuid:artifact_id>/content", THOSE_WHO_SEE_APPROVALS, {}),
-    ("GET", "artifacts/<uuid:artifact_id>/cards", THOSE_WHO_SEE_APPROVALS, {}),
+    ("GET", "permissions/labels", "in in ok no ok no ok ok no no no in", {}),
     ("GET", "reveals/new?place=artifact:<uuid:artifact_id>", "in in none ok ok ok ok ok no no no in", {}),
     ("POST", "reveals", "in in none none none none none none no no no in", {"data": {"place": "x"}}),
     ("GET", "reveals/<uuid:reveal_id>", THE_ONE_IT_IS_FOR, {}),
@@ -137,8 +138,6 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "inbox/alike/<uuid:action_id>/decisions", "in in none ok no no no no none none none in", {}),
     ("GET", "actions/<uuid:action_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "actions/<uuid:action_id>/attachments/<int:index>", "in in none ok no no no no none none none in", {}),
-    ("GET", "actions/<uuid:action_id>/attachments/<int:index>/look", "in in none ok no no no no none none none in", {}),
-    ("GET", "actions/<uuid:action_id>/attachments/<int:index>/pages/<int:page>", "in in none ok no no no no none none none in", {}),
     ("GET", "actions/<uuid:action_id>/html", "in in none ok no no no no none none none in", {}),
     ("GET", "actions/<uuid:action_id>/edit", "in in none ok no no no no none none none in", {}),
     ("POST", "actions/<uuid:action_id>/edit", "in in none ok no no no no none none none in", {}),
@@ -188,6 +187,8 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "api/v1/runs/<run_id>/signals", "in in none no no ok no no ok none none in", {"json": {"kind": "pause"}, "key": True}),
     ("POST", "api/v1/runs/<run_id>/updates", "in in none no no ok no no no none none in", {"json": {"budgets": {"steps": 5}}}),
     ("POST", "api/v1/runs/<run_id>/answers", "in in none no no ok no no no none none in", {"json": {"question": NOBODY, "text": "y"}}),
+    ("GET", "api/v1/runs/<run_id>/reveals", "in in none no ok no ok ok no none none in", {}),
+    ("POST", "api/v1/payloads/<payload_id>/reveals", "in in none ok no no no no no no no in", {"json": LOOK_AT_IT}),
     ("GET", "api/v1/runs/<run_id>/forks", THOSE_WHO_SEE, {}),
     ("POST", "api/v1/runs/<run_id>/forks", "in in none no no ok no no ok none none in", {"json": {}, "key": True}),
     ("GET", "api/v1/runs/<run_id>/replay", THOSE_WHO_SEE, {}),
@@ -359,9 +360,9 @@ def step(cast) -> EscalationStep:
 
 def filled(address: str, things: Mapping[str, Any]) -> str:
     run: Run = things["outside" if address.startswith("api/v1/runs/") else "run"]
-    action: ProposedAction = things["letter" if address.endswith(("/html", "/look", "<int:page>")) else "action"]
+    action: ProposedAction = things["letter" if address.endswith("/html") else "action"]
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
-    values |= {"<uuid:reveal_id>": things["reveal"].pk}
+    values |= {"<uuid:reveal_id>": things["reveal"].pk, "<payload_id>": things["reveal"].payload_id}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0, "<int:page>": 1}
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook", "change")}
     values |= {"<int:role_id>": things["role"].pk}

@@ -103,8 +103,8 @@ class Attached:
 class Preview:
     """The beginning of a file: a table for CSV, else text. `more` says what is not on it; `withheld` says why there is nothing.
 
-    `kind` is what the file is by its content, in words, and `sha256` that of its bytes: only for who may see these. `drawn`: it is
-    shown as a picture, which is made when somebody looks. `right`: of each column, whether it is one of numbers.
+    `kind` is what the file is by its content, in words, and `sha256` that of its bytes: only for who may see these. `exact`: it is drawn
+    from the bytes, in which nothing is hidden; else it is a rendition. `right`: of each column, whether it is one of numbers.
     """
 
     head: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class Preview:
     withheld: str = ""
     kind: str = ""
     sha256: str = ""
-    drawn: bool = False
+    exact: bool = False
     right: tuple[bool, ...] = ()
 
     @property

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -26,6 +26,12 @@ _EVENT = re.compile(r"(?<![\w&#/])#(\d{1,9})\b")
 def said(rendition: str) -> SafeString:
     """A rendition: what is hidden in it is drawn as hidden, the rest as it is."""
     return renditions.rendition(rendition)
+
+
+@register.filter
+def at(found: Mapping[int, Any], index: int) -> Any:
+    """What stands at an index; None if nothing does."""
+    return found.get(index)
 
 
 @register.simple_tag

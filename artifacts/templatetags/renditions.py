@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from django import template
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import breakable, icon
+from artifacts import markdown
 from artifacts.rendition import UNREADABLE, WORDS, Glyph, Hidden, More, Segment, Text, segments
+from artifacts.revealing import REVEALABLE, Place
 from artifacts.sheets import media_name
 
 register = template.Library()
@@ -19,8 +22,7 @@ SHORT_PATH = 32
 _PATH = re.compile(r"(?<![\w/<>\"=.:;&-])(?:/[\w~-]+(?:\.[\w~-]+)*){2,}(?![\w/>\"])")
 _NUMBER = re.compile(r"(?<![\w/#=\"-])[A-Z]{2,5}-\d{3,10}(?![\w\"-])")
 _KEYED = re.compile(r'(\s*)("(?:[^"\\]|\\.)*"(?=:))?(.*)', re.DOTALL)
-_HEADING = re.compile(r"(#{1,6} )(.*)")
-_STRONG = re.compile(r"\*\*[^*\n]{1,500}\*\*|`[^`\n]{1,500}`")
+FOLDED = 2000  # lines of JSON that are drawn as a tree
 INSET = 12  # steps of indentation that the style sheet tells apart
 LOOKED_AT = 4  # times the wanted length: enough of a rendition to quote from, also when it begins with marks
 
@@ -38,9 +40,32 @@ def coded(text: str | None) -> SafeString:
 
 
 @register.filter
+def tree(text: str | None) -> SafeString:
+    """The same as a tree: what stands between two brackets can be folded. Of very much, only the lines."""
+    lines = (text or "").split("\n")
+    return mark_safe("".join(_folded(lines))) if len(lines) <= FOLDED else coded(text)  # noqa: S308  each part was escaped
+
+
+@register.filter
 def marked(text: str | None) -> SafeString:
-    """A rendition of Markdown with its headings, strong words and code set off. Its signs stay: nothing in it is left out."""
-    return mark_safe("\n".join(_marked_lines((text or "").split("\n"))))  # noqa: S308  each part was escaped
+    """A rendition of Markdown, drawn: nothing in it runs, loads or leads away."""
+    return mark_safe(markdown.as_html(text or "", lambda part: _drawn([part])))  # noqa: S308  nh3 let through what it is made of
+
+
+@register.inclusion_tag("artifacts/_reveal_at.html")
+def reveal_at(frame: str, count: int, is_file: object, *key: object) -> dict[str, Any]:
+    """Where something is shown when somebody asks for what is hidden in it: the place of this key. Nothing of it is in this.
+
+    `is_file`: it has no text, so that all of it is one hidden place.
+    """
+    whole = ":".join(map(str, key))
+    return {"key": whole, "dom": Place.dom_of(whole), "frame": frame, "count": count, "is_file": bool(is_file)}
+
+
+@register.filter
+def revealable(hidden: Mapping[str, int]) -> int:
+    """How many of the hidden places there is a right to reveal."""
+    return sum(count for kind, count in hidden.items() if kind in REVEALABLE)
 
 
 @register.simple_tag
@@ -96,32 +121,27 @@ def code_lines(lines: Iterable[tuple[int, SafeString]]) -> SafeString:
     return format_html_join("", '<span class="ln" data-in="{}">{}{}</span>', drawn)
 
 
+def _folded(lines: Iterable[str]) -> Iterator[str]:
+    open_now = 0
+    for line in lines:
+        bare = line.strip()
+        if open_now and bare[:1] in ("}", "]"):
+            open_now -= 1
+            yield "</details>"
+        depth, drawn = _coded(line)
+        drawn = code_lines([(depth, drawn)])
+        if depth and bare[-1:] in ("{", "["):
+            open_now += 1
+            yield format_html("<details open><summary>{}</summary>", drawn)
+        else:
+            yield drawn
+    yield "</details>" * open_now
+
+
 def _coded(line: str) -> tuple[int, SafeString]:
     indent, key, rest = _KEYED.match(line).groups()  # type: ignore[union-attr]  it matches every line
     named = format_html("<i>{}</i>", rendition(key)) if key else ""
     return len(indent) // 2, format_html("{}{}", named, rendition(rest))
-
-
-def _marked_lines(lines: Iterable[str]) -> Iterator[SafeString]:
-    fenced = False
-    for line in lines:
-        fence = line.lstrip().startswith("```")
-        if fenced or fence or line.startswith("|"):  # code, and tables, whose columns stand below each other
-            yield format_html('<span class="mono">{}</span>', rendition(line))
-        else:
-            yield _marked(line)
-        fenced ^= fence
-
-
-def _marked(line: str) -> SafeString:
-    if heading := _HEADING.fullmatch(line):
-        return format_html('<b class="h"><span class="dim">{}</span>{}</b>', heading[1], rendition(heading[2]))
-    found, at = "", 0
-    for each in _STRONG.finditer(line):
-        tag = "code" if each[0].startswith("`") else "b"
-        found += rendition(line[at : each.start()]) + mark_safe(f"<{tag}>{rendition(each[0])}</{tag}>")  # noqa: S308  it was escaped
-        at = each.end()
-    return mark_safe(found + rendition(line[at:]))  # noqa: S308  each part was escaped
 
 
 def _shortened(parts: Iterable[Segment], length: int) -> Iterator[Segment]:

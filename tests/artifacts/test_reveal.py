@@ -15,7 +15,9 @@ from artifacts.reveal import NothingToReveal, RevealOver, RevealReasonNeeded, Re
 from config import clock
 from runs.models import Event
 from tests import factories
+from tests.approvals.lettering import propose_letter
 from tests.approvals.mailing import Proposed, propose_mail
+from tests.artifacts.files import as_pdf
 from tests.together import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -156,7 +158,7 @@ def test_the_page_asks_reveals_and_hides_again_without_a_script(cast, proposed):
     riley, morgan = Someone(cast.riley), Someone(cast.morgan)
     page = file_of(proposed).replace("artifact:", "/artifacts/")
     before = riley.get(page)
-    assert "4 places</b> hidden" in before and "Reveal all 3…" in before and IBAN not in before
+    assert "4 places</b> hidden" in before and "Reveal 3 of 4…" in before and IBAN not in before
     assert "Reveal 3 hidden places?" in riley.get(f"/reveals/new?place={file_of(proposed)}")
     wrong = riley.post("/reveals", {"place": file_of(proposed), "reason": "decide", "details": "No."})
     assert wrong.status_code == 422 and b"No.</textarea>" in wrong.content
@@ -166,7 +168,7 @@ def test_the_page_asks_reveals_and_hides_again_without_a_script(cast, proposed):
     assert IBAN in after.content.decode() and "no-store" in after["Cache-Control"]
     told = morgan.get(page)
     assert IBAN not in told and "Checking the second charge." in told and "1 e-mail address, 2 IBANs" in told
-    assert "Reveal all" not in told
+    assert "/reveals/new" not in told
     riley.post(f"{sent['Location']}/ending")
     assert IBAN not in riley.get(page) and riley.get(sent["Location"]) and riley.status == 410
 
@@ -190,3 +192,46 @@ def test_a_text_of_an_event_is_revealed_from_the_raw_log(cast):
     before = Event.objects.filter(run_id=run.pk).count()
     factories.end(run)
     assert said(otto, row) and Event.objects.filter(run_id=run.pk).count() == before + 2, "a reveal is no event"
+
+
+def test_the_card_opens_its_attachments_and_its_evidence_and_shuts_them_with_the_decision(cast, proposed):
+    riley = Someone(cast.riley)
+    before = riley.get(proposed.url())
+    assert IBAN not in before and f"place=action%3A{proposed.action.pk}%3A0" in before and "IBAN hidden" in before
+    evidence = f"evidence:{proposed.action.pk}:{file_of(proposed).partition(':')[2]}"
+    assert f'id="{riley.at(evidence).dom}"' in before and riley.at(evidence).back == proposed.url()
+    taken = riley.browser.get(proposed.url("attachments", "0"), secure=True)
+    assert taken["Location"] == f"/reveals/new?place=action:{proposed.action.pk}:0"
+    row = riley.reveal(f"action:{proposed.action.pk}:0", **WHY)
+    assert riley.reveal(evidence, **WHY) == row, "the same bytes, asked for at another place"
+    shown = riley.get(proposed.url())
+    assert shown.count(IBAN) == 2 and KEY not in shown
+    taken = riley.browser.get(proposed.url("attachments", "0"), secure=True, follow=True).content.decode()
+    assert IBAN in taken and KEY not in taken, "of a file that holds a secret, what is shown of it"
+    decisions.decide(proposed.action, reviewer=riley.actor, verdict="rejected", digest=proposed.action.digest, reason="It holds a key.")
+    assert IBAN not in riley.get(proposed.url()) and IBAN not in riley.get(f"/reveals/{row.pk}") and riley.status == 410
+
+
+def test_over_the_api_people_reveal_and_managers_see_who_did_and_agents_do_neither(cast, proposed):
+    riley, morgan, pk = Someone(cast.riley), Someone(cast.morgan), proposed.action.attachments[0]
+    address = f"/api/v1/payloads/{pk}/reveals"
+    refused = riley.browser.post(address, {"reason": "decide"}, content_type="application/json", secure=True)
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:handrail:problem:reveal-reason-needed")
+    told = riley.browser.post(address, WHY, content_type="application/json", secure=True)
+    assert told.status_code == 201 and IBAN in told.json()["text"] and KEY not in told.json()["text"]
+    assert told["Cache-Control"] == "no-store" and told.json()["left"] == 1
+    of_run = morgan.browser.get(f"/api/v1/runs/{proposed.run.pk}/reveals", secure=True).json()["reveals"]
+    assert [(each["by"], each["details"], each["hidden"]) for each in of_run] == [("Riley", WHY["details"], {"email": 1, "iban": 2})]
+    assert IBAN not in str(of_run) and riley.get(f"/api/v1/runs/{proposed.run.pk}/reveals") and riley.status == 403
+    labels = morgan.get("/permissions/labels")
+    assert "Revealed, 30 days" in labels and '<span class="num">1</span>' in labels
+
+
+def test_a_page_of_a_pdf_whose_text_holds_a_secret_is_not_drawn(cast):
+    pdf = as_pdf([["Invoice", IBAN], [f"api_key={KEY}"]])
+    action = propose_letter(cast, files=[("a.pdf", "application/pdf", pdf)]).action
+    riley = Someone(cast.riley)
+    row = riley.reveal(f"action:{action.pk}:0", **WHY)
+    assert "Page 1 of 2" in riley.get(f"/reveals/{row.pk}/look")
+    assert "So this page is not shown." in riley.get(f"/reveals/{row.pk}/look?page=2")
+    assert riley.get(f"/reveals/{row.pk}/pages/2") and riley.status == 404

@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from artifacts.sheets import ROWS, media_name, sheet
-from artifacts.templatetags.renditions import coded, marked, rendition
+from artifacts.templatetags.renditions import coded, marked, rendition, tree
 
 CSV = 'reference,amount,note\nPAY-88120,"1,284.00","said ""twice"""\nPAY-88121,,⟦iban⟧\n'
 
@@ -45,13 +45,45 @@ def test_json_is_drawn_line_by_line_and_says_the_same() -> None:
     assert "<i>&quot;a &lt;b&gt;&quot;</i>: " in drawn
 
 
-def test_markdown_keeps_its_signs() -> None:
-    text = "# Ti<tle>\n\n- **b** and `x*` ⟦card⟧\n**open\n```\n# not **a** title\n```\n| a |"
-    drawn = marked(text)
-    assert '<b class="h"><span class="dim"># </span>Ti&lt;tle&gt;</b>' in drawn and "<b>**b**</b>" in drawn and "<code>`x*`</code>" in drawn
+def test_json_folds_between_its_brackets_and_says_the_same() -> None:
+    text = '{\n  "a": {\n    "b": [\n      1\n    ],\n    "c": {}\n  },\n  "d": "]"\n}'
+    drawn = tree(text)
+    assert drawn.count("<details open>") == drawn.count("</details>") == 2
+    assert unescape(re.sub(r"<[^>]+>", "", drawn.replace('<span class="ln"', "\n<span"))).strip() == text
+    for odd in ("", "}", "[\n]\n]\n}", " {\n {\n {", "x\n" * 3000):
+        assert tree(odd).count("<details open>") == tree(odd).count("</details>")
+
+
+HOSTILE = """# Ti<tle> ⟦card⟧
+
+- **b** and `x*`
+> [A link](https://evil.example) ![i](https://evil.example/i.png) <https://evil.example>
+[ref]: https://evil.example
+
+<script>go()</script> <img src=x onerror=go()> <!-- c --> \ue0000\ue001
+
+| a | b |
+|---|--:|
+| 1 | ⟦secret⟧ |
+"""
+
+
+def test_markdown_is_drawn_and_nothing_in_it_runs_loads_leads_away_or_is_left_out() -> None:
+    drawn = marked(HOSTILE)
+    assert (
+        "<h3>Ti&lt;tle&gt; " in drawn
+        and "<strong>b</strong> and <code>x*</code>" in drawn
+        and "<blockquote>" in drawn
+        and "<td>1</td>" in drawn
+    )
+    assert drawn.count('class="redacted"') == 2 and "card number hidden" in drawn and "secret hidden" in drawn
+    tags = re.findall(r"<[^>]*>", re.sub(r'<span class="redacted">.*?</span>', "", drawn))
+    assert [tag for tag in tags if not re.fullmatch(r"</?[a-z0-9]+>", tag)] == [], "no tag has an attribute"
+    assert not {"<a>", "<img>", "<script>"} & set(tags)
     said = unescape(re.sub(r"<[^>]+>", "", drawn))
-    assert said == text.replace("⟦card⟧", "card number hidden")
-    assert '<span class="mono"># not **a** title</span>' in drawn
+    for each in ("https://evil.example)", "[ref]: https://evil.example", "<script>go()</script>", "<!-- c -->", "<img src=x onerror=go()>"):
+        assert each in said
+    assert marked("a" * 300).count("<wbr>") == 3 and marked(None) == ""
 
 
 def test_a_media_type_has_the_name_that_people_use() -> None:

@@ -55,6 +55,16 @@ PLACES: list[tuple[str, Any, str]] = [
     ("actions/{action_id}/questions", {"digest": "0" * 64, "question": HALF}, "body.question"),
     ("actions/{action_id}/recall", {"reason": NUL}, "body.reason"),
     ("actions/{action_id}/withdrawal", {"reason": HALF}, "body.reason"),
+    ("payloads/{payload_id}/reveals", {"place": NUL}, "body.place"),
+    ("payloads/{payload_id}/reveals", {"reason": NUL}, "body.reason"),
+    ("payloads/{payload_id}/reveals", {"details": HALF}, "body.details"),
+    ("agents", {"name": NUL}, "body.name"),
+    ("agents", {"name": "a", "owner": HALF}, "body.owner"),
+    ("agents/{agent_id}/keys", {"name": NUL}, "body.name"),
+    ("agents/{agent_id}/keys", {"name": "a", "tools": [NUL]}, "body.tools.0"),
+    ("agents/{agent_id}/keys", {"name": "a", "workflows": [HALF]}, "body.workflows.0"),
+    ("agents/{agent_id}/keys", {"name": "a", "rights": [NUL]}, "body.rights.0"),
+    ("agents/{agent_id}/keys/{key_id}/rotations", {"days": NUL}, "body.days"),
     ("freezes", {"what": "tool", "tool": NUL, "reason": "x"}, "body.tool"),
     ("freezes", {"what": "workspace", "reason": HALF}, "body.reason"),
     ("freezes/{freeze_id}/lifting", {"reason": NUL}, "body.reason"),
@@ -100,7 +110,9 @@ def test_every_body_that_the_api_reads_has_its_place_in_the_table() -> None:
 @pytest.mark.parametrize(("path", "body", "at"), PLACES, ids=[f"{path} {at}" for path, _, at in PLACES])
 def test_a_body_with_text_that_is_none_is_refused_and_the_place_is_named(agent, run, path, body, at) -> None:
     written = Event.objects.count()
-    address = path.replace("{run_id}", run).replace("{action_id}", run).replace("{freeze_id}", run)
+    address = path
+    for blank in ("run_id", "action_id", "freeze_id", "payload_id"):
+        address = address.replace(f"{{{blank}}}", run)
     names(agent.post(f"/api/v1/{address}", body, content_type="application/json"), at)
     assert (Run.objects.count(), Event.objects.count()) == (1, written)
 
@@ -110,7 +122,9 @@ def test_every_address_with_text_that_is_none_is_refused_and_the_parameter_is_na
     for method, path, operation in operations():
         for parameter in operation.get("parameters", []):
             name, where = parameter["name"], parameter["in"]
-            address = path.replace(f"{{{name}}}", "a%00b").replace("{run_id}", run).replace("{action_id}", run).replace("{freeze_id}", run)
+            address = path.replace(f"{{{name}}}", "a%00b")
+            for blank in ("run_id", "action_id", "freeze_id", "payload_id"):
+                address = address.replace(f"{{{blank}}}", run)
             query = f"?{name}=a%00b" if where == "query" else ""
             if where != "header":  # no server lets a NUL through in a header
                 names(getattr(agent, method)(address + query), f"{where}.{name}")
