@@ -1,16 +1,16 @@
-"""A person's own account: where they are signed in, their password."""
+"""A person's own account: where they are signed in, their password, their second factors."""
 
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from access import audit, open_sessions, passwords, rules
+from access import audit, open_sessions, passwords, rules, second_factors, step_up
 from access.errors import NotSignedIn, Refusal
 
 
@@ -53,11 +53,75 @@ def change_password(request: HttpRequest) -> HttpResponse:
     return redirect("access:account")
 
 
+@never_cache
+@sensitive_post_parameters("code")
+@require_http_methods(["GET", "HEAD", "POST"])
+def codes(request: HttpRequest) -> HttpResponse:
+    """Setting up an app that shows codes; a right code of it turns it on."""
+    _themselves(request)
+    step_up.require(request)
+    setup, error = second_factors.setup(request, request.user), None
+    if request.method == "POST":
+        try:
+            return _recovery(request, second_factors.take_codes(request, request.user, request.POST.get("code", "")))
+        except Refusal as refusal:
+            error = refusal
+    return render(request, "access/codes.html", {"setup": setup, "error": error}, status=error.status if error else 200)
+
+
+@never_cache
+@require_POST
+def recovery_codes(request: HttpRequest) -> HttpResponse:
+    """New ones, in place of those there are."""
+    _themselves(request)
+    step_up.require(request)
+    if not second_factors.held(request.user).any:
+        return redirect("access:account")
+    return _recovery(request, second_factors.renew_recovery(request.user))
+
+
+@require_POST
+def passkey_options(request: HttpRequest) -> HttpResponse:
+    _themselves(request)
+    step_up.require(request)
+    return JsonResponse(second_factors.new_passkey_options(request.user))
+
+
+@require_POST
+def passkeys(request: HttpRequest) -> HttpResponse:
+    """One more, which the browser has just made."""
+    _themselves(request)
+    step_up.require(request)
+    try:
+        second_factors.take_passkey(request.user, request.POST.get("name", ""), request.POST.get("credential", ""))
+    except Refusal as error:
+        return page(request, status=error.status, passkey_error=error)
+    messages.success(request, "Your passkey is kept. You can sign in with it alone.")
+    return redirect("access:account")
+
+
+@require_POST
+def remove_factor(request: HttpRequest, factor_id: int) -> HttpResponse:
+    _themselves(request)
+    step_up.require(request)
+    if second_factors.remove(request.user, factor_id):
+        messages.success(request, "It is removed, and opens nothing any more.")
+    else:
+        messages.info(request, "It was removed already.")
+    return redirect("access:account")
+
+
+def _recovery(request: HttpRequest, fresh: list[str]) -> HttpResponse:
+    return render(request, "access/recovery_codes.html", {"fresh": fresh})
+
+
 def page(request: HttpRequest, status: int = 200, **more: Any) -> HttpResponse:
     context = {
         "person": request.user,
         "sessions": open_sessions.of(request.user, request),
         "has_password": request.user.has_usable_password(),
+        "has": second_factors.held(request.user),
+        "passkeys": second_factors.can_have_passkeys(request),
         **more,
     }
     return render(request, "access/account.html", context, status=status)

@@ -35,6 +35,15 @@ def is_open(request: HttpRequest) -> bool:
     return settings.DEMO and is_loopback(request.META.get("REMOTE_ADDR", "")) and not any(request.META.get(name) for name in FORWARDED)
 
 
+def is_address(host: str) -> bool:
+    """A number, and no name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def is_loopback(address: str) -> bool:
     try:
         ip = ipaddress.ip_address(address)

@@ -9,3 +9,10 @@ class SignIn(forms.Form):
 
     def clean_email(self) -> str:
         return self.cleaned_data["email"].lower()
+
+
+class Address(forms.Form):
+    email = forms.EmailField(max_length=254)
+
+    def clean_email(self) -> str:
+        return self.cleaned_data["email"].lower()

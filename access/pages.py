@@ -10,7 +10,9 @@ from django.shortcuts import redirect, render
 from django.template import loader
 from django.urls import reverse
 
+from access import second_views
 from access.errors import AWAY, RETRY_AFTER, DatabaseAway, NotFound, NotSignedIn, Refusal
+from access.step_up import StepUpNeeded
 
 
 class RefusalPages:
@@ -25,6 +27,9 @@ class RefusalPages:
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, NotSignedIn):
             return to_sign_in(request)
+        if isinstance(error, StepUpNeeded):
+            method = "get" if request.method in ("GET", "HEAD") else "post"
+            return second_views.ask_again(request, target=request.get_full_path(), method=method)
         return refused(request, error) if isinstance(error, Refusal) else None
 
 

@@ -14,7 +14,13 @@ from access.models import User
 class WrongPassword(BadInput):
     """That is not your password."""
 
-    what_next = "Your password is as it was."
+    what_next = "Nothing was changed."
+
+
+class TooManyWrong(BadInput):
+    """Too many wrong answers."""
+
+    status = 429
 
 
 class WeakPassword(BadInput):
@@ -41,14 +47,27 @@ def change(request: HttpRequest, *, old: str, new: str) -> int:
 
 
 def check(request: HttpRequest, user: User, password: str) -> None:
-    """WrongPassword unless it is this person's; wrong answers are counted as those at the door are."""
-    tries = lockout.tries(request, user.email)
-    if tries.until is None and user.check_password(password):
-        return
-    if tries.until is None:
-        lockout.failed(request, user.email)
-        tries = lockout.tries(request, user.email)
-    raise WrongPassword(until=tries.until, left=tries.left)
+    """WrongPassword, or TooManyWrong, unless it is this person's; wrong answers are counted as those at the door are."""
+    check_not_locked(request, user)
+    if not user.check_password(password):
+        count_wrong(request, user)
+        raise WrongPassword
+
+
+def check_not_locked(request: HttpRequest, user: User) -> None:
+    if (until := lockout.tries(request, user.email).until) is not None:
+        raise TooManyWrong(until=until)
+
+
+def count_wrong(request: HttpRequest, user: User) -> None:
+    """One more wrong answer. TooManyWrong if it was the last for now."""
+    lockout.failed(request, user.email)
+    until = lockout.tries(request, user.email).until
+    if until is not None:
+        actor = rules.person(user.pk)
+        where = next(iter(actor.grants), None)
+        audit.record(actor, "sign_in_locked", workspace_id=where, subject=("user", user.pk), until=until.isoformat(timespec="seconds"))
+        raise TooManyWrong(until=until)
 
 
 def trouble(new: str, user: User) -> str:

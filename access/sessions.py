@@ -1,5 +1,6 @@
 """Who is signed in, and how. Each of these leaves an entry in the audit trail; `begin` is the one way in."""
 
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -7,18 +8,28 @@ from django.contrib.auth import authenticate, login, logout
 from django.db import transaction
 from django.http import HttpRequest
 
-from access import audit, lockout, open_sessions, rules
+from access import addresses, audit, lockout, open_sessions, rules, second_factors, step_up
 from access.lockout import Tries
 from access.models import User
 from access.rules import NOBODY, Actor
+from access.second_factors import WrongPasskey
 from config import clock
 
 PASSWORD = "password"  # noqa: S105  the word for how, not a secret
+PASSKEY = "passkey"
+SSO = "sso"
 DEMO = "demo"
+HALF, HALF_LASTS = "half_in", timedelta(minutes=10)
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class SignedIn(NamedTuple):
+    user: User
+
+
+class Half(NamedTuple):
+    """The password was right, and something else is wanted."""
+
     user: User
 
 
@@ -28,7 +39,7 @@ class Refused(NamedTuple):
     tries: Tries
 
 
-def by_password(request: HttpRequest, *, email: str, password: str) -> SignedIn | Refused:
+def by_password(request: HttpRequest, *, email: str, password: str) -> SignedIn | Half | Refused:
     """Sign in the person with this e-mail and password. What it says and how long it takes are the same whether there is such a person."""
     tries = lockout.tries(request, email)
     if tries.until is not None:
@@ -36,7 +47,48 @@ def by_password(request: HttpRequest, *, email: str, password: str) -> SignedIn 
     user = authenticate(request, email=email, password=password)
     if user is None:
         return refused(request, email)
+    if second_factors.held(user).any:
+        request.session[HALF] = {"user": str(user.pk), "at": clock.now().isoformat()}
+        return Half(user)
     begin(request, user, how=PASSWORD)
+    return SignedIn(user)
+
+
+def half(request: HttpRequest) -> User | None:
+    """Who gave the right password in this session within ten minutes, and something else is wanted of."""
+    mark = request.session.get(HALF) or {}
+    if not mark or clock.now() - datetime.fromisoformat(mark["at"]) > HALF_LASTS:
+        return None
+    return User.objects.filter(pk=mark["user"], is_active=True).first()
+
+
+def by_code(request: HttpRequest, user: User, *, code: str) -> SignedIn | Refused:
+    """The second step after a password: a code of an app, or a recovery code."""
+    tries = lockout.tries(request, user.email)
+    if tries.until is not None:
+        return Refused(tries)
+    kind = second_factors.check_code(user, code)
+    if not kind:
+        lockout.failed(request, user.email)
+        return refused(request, user.email)
+    begin(request, user, how=f"{PASSWORD}+{kind}")
+    return SignedIn(user)
+
+
+def by_passkey(request: HttpRequest, *, said: str) -> SignedIn | Refused:
+    """Sign in by a passkey alone: it shows that somebody has the device and can unlock it. Wrong ones count for the address."""
+    name = f"passkey from {addresses.home(request)}"
+    tries = lockout.tries(request, name)
+    if tries.until is not None:
+        return Refused(tries)
+    try:
+        user = second_factors.by_passkey(said)
+    except WrongPasskey:
+        user = None
+    if user is None or not user.is_active:
+        lockout.failed(request, name)
+        return refused(request, user.email if user else "")
+    begin(request, user, how=PASSKEY)
     return SignedIn(user)
 
 
@@ -49,6 +101,9 @@ def begin(request: HttpRequest, user: User, *, how: str) -> None:
             request.session.create()
         request.session["signed_in"] = how
         request.session["signed_in_at"] = clock.now().isoformat()
+        request.session.pop(HALF, None)
+        if how != DEMO:  # a click shows nothing
+            step_up.shown(request, how=how)
         open_sessions.opened(request, user, how=how)
         actor = rules.person(user.pk, signed_in=how)
         audit.record(actor, "signed_in", workspace_id=_workspace(actor), how=how)

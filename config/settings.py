@@ -188,6 +188,29 @@ AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
+# second factors: see access/second_factors.py
+MFA_ADAPTER = "access.second_factors.Adapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
+MFA_TOTP_TOLERANCE = 1  # periods of 30 seconds before and after: the clocks of telephones differ
+MFA_RECOVERY_CODE_DIGITS = 10
+MFA_WEBAUTHN_USER_VERIFICATION = "required"  # a finger, a face or a PIN: a passkey alone signs in
+# ways in that the sign-in page offers; what is not set up is never offered
+HANDRAIL_SIGN_IN = env.words("SIGN_IN", ("password", "passkey", "sso"), each="password|passkey|sso")
+_SSO_ISSUER = env.url("SSO_ISSUER", schemes=("https", "http")).rstrip("/")
+HANDRAIL_SSO = {
+    "issuer": _SSO_ISSUER,
+    "client_id": env.text("SSO_CLIENT_ID"),
+    "client_secret": env.text("SSO_CLIENT_SECRET"),
+    "name": env.text("SSO_NAME", "single sign-on"),
+}
+if not _SSO_ISSUER:
+    HANDRAIL_SSO = None
+elif _SSO_ISSUER.startswith("http:") and urlsplit(_SSO_ISSUER).hostname not in LOOPBACK:
+    raise env.OddSetting("SSO_ISSUER must be an address that starts with https://.")
+elif not HANDRAIL_SSO["client_id"] or not HANDRAIL_SSO["client_secret"]:
+    raise env.OddSetting("SSO_ISSUER needs SSO_CLIENT_ID and SSO_CLIENT_SECRET: as whom Handrail is known there.")
+if not HANDRAIL_SIGN_IN or (HANDRAIL_SIGN_IN == ("sso",) and not HANDRAIL_SSO):
+    raise env.OddSetting("SIGN_IN leaves no way in: name password, passkey, or sso with SSO_ISSUER.")
 SESSION_COOKIE_AGE = 12 * 3600
 # browsers keep one jar of cookies for all ports of a host: the names keep the demo apart from whatever else runs on this machine,
 # and `__Host-` makes browsers refuse a cookie that a neighbouring subdomain or plain HTTP tried to plant
@@ -327,6 +350,8 @@ CELERY_BEAT_SCHEDULE = {
     "expire": {"task": "approvals.expire", "schedule": 3.0, "options": {"expires": 10}},
     "chase": {"task": "approvals.chase", "schedule": 5.0, "options": {"expires": 10}},
     "notify": {"task": "approvals.notify", "schedule": 2.0, "options": {"expires": 10}},
+    "links": {"task": "access.send_links", "schedule": 2.0, "options": {"expires": 10}},
+    "tidy": {"task": "access.tidy", "schedule": 3600.0, "options": {"expires": 600}},
     "seal": {"task": "access.seal", "schedule": 5.0, "options": {"expires": 10}},
 }
 

@@ -1,0 +1,138 @@
+"""Invitations: an admin names an address and a role; whoever opens the link comes in with a password, a passkey or single sign-on."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
+
+from access import audit, links, passwords, rules, sessions, standing
+from access.errors import BadInput, NotFound, Refusal
+from access.models import Membership, Role, User
+from access.people_models import Invitation, nonce
+from access.rules import Actor
+from config import clock
+
+LASTS = timedelta(days=7)
+
+
+class AlreadyIn(Refusal):
+    """They are here already."""
+
+    what_next = "Nobody was invited. Search for them among the people; a role is changed on their page."
+
+
+class AlreadyInvited(Refusal):
+    """They have been invited already."""
+
+    what_next = "Nobody was invited twice. Send the invitation again, or withdraw it first."
+
+
+class InvitationOver(Refusal):
+    """This invitation opens nothing any more."""
+
+    status = 410
+    what_next = "It was used, withdrawn or is too old. Ask who invited you for another."
+
+
+def invite(workspace_id: UUID, *, email: str, role: Role, by: Actor, by_mail: bool) -> Invitation:
+    """Let somebody come in. With `by_mail` a worker sends the link; else whoever made it hands it over."""
+    email = email.strip().lower()
+    if Membership.objects.filter(workspace_id=workspace_id, user__email__iexact=email).exists():
+        raise AlreadyIn
+    try:
+        with transaction.atomic():
+            _lapse(workspace_id, email)
+            made = Invitation.objects.create(
+                workspace_id=workspace_id,
+                email=email,
+                role=role,
+                invited_by_id=by.user_id,
+                by_mail=by_mail,
+                expires_at=clock.now() + LASTS,
+            )
+            audit.record(by, "invited", workspace_id=workspace_id, subject=("invitation", made.pk), role=role.name)
+    except IntegrityError:
+        raise AlreadyInvited from None
+    return made
+
+
+def again(invitation: Invitation, *, by: Actor, by_mail: bool) -> Invitation:
+    """Another link for the same address; the one before opens nothing from now on."""
+    fresh = {"nonce": nonce(), "expires_at": clock.now() + LASTS, "next_at": clock.now(), "tries": 0, "sent_at": None, "by_mail": by_mail}
+    with transaction.atomic():
+        if Invitation.objects.filter(pk=invitation.pk, used_at=None, withdrawn_at=None).update(**fresh) != 1:
+            raise InvitationOver
+        audit.record(by, "invitation_sent_again", workspace_id=invitation.workspace_id, subject=("invitation", invitation.pk))
+    invitation.refresh_from_db()
+    return invitation
+
+
+def withdraw(invitation: Invitation, *, by: Actor) -> bool:
+    """False if there was nothing to withdraw any more."""
+    with transaction.atomic():
+        open_still = Invitation.objects.filter(pk=invitation.pk, used_at=None, withdrawn_at=None)
+        done = open_still.update(withdrawn_at=clock.now()) == 1
+        if done:
+            audit.record(by, "invitation_withdrawn", workspace_id=invitation.workspace_id, subject=("invitation", invitation.pk))
+    return done
+
+
+def find(token: str) -> Invitation:
+    """The open invitation of a link. InvitationOver if it opens nothing."""
+    found = links.find(Invitation, token)
+    if found is None or found.withdrawn_at is not None:
+        raise InvitationOver
+    return found
+
+
+def accept(request: HttpRequest, invitation: Invitation, *, name: str, password: str) -> User:
+    """Come in as somebody new, with a password. WeakPassword if it is one; they are signed in afterwards."""
+    person = User(email=invitation.email, name=name)
+    if not name.strip():
+        raise BadInput("Say what you are called: your name stands beside what you decide.")
+    if weak := passwords.trouble(password, person):
+        raise passwords.WeakPassword(weak)
+    with transaction.atomic():
+        user = User.objects.create_user(invitation.email, password, name=name.strip()[:120])
+        _join(invitation, user)
+        sessions.begin(request, user, how=sessions.PASSWORD)
+    return user
+
+
+def accept_as(invitation: Invitation, user: User) -> None:
+    """Somebody who has an account with that address, and is signed in, joins this workspace too."""
+    if user.email.lower() != invitation.email.lower():
+        raise NotFound
+    with transaction.atomic():
+        _join(invitation, user)
+
+
+def accept_by_address(email: str, name: str) -> User | None:
+    """Somebody new, whose address the provider of single sign-on has verified, and who was invited; None if they were not."""
+    now = clock.now()
+    open_now = Invitation.objects.filter(email__iexact=email, used_at=None, withdrawn_at=None, expires_at__gt=now)
+    invitation = open_now.order_by("created_at").first()
+    if invitation is None:
+        return None
+    with transaction.atomic():
+        user = User.objects.create_user(invitation.email, None, name=name.strip()[:120])
+        _join(invitation, user)
+    return user
+
+
+def _join(invitation: Invitation, user: User) -> None:
+    """Use it up and become a member, in the caller's transaction."""
+    if not links.use(invitation) or Invitation.objects.filter(pk=invitation.pk).exclude(withdrawn_at=None).exists():
+        raise InvitationOver
+    Invitation.objects.filter(pk=invitation.pk).update(user=user)
+    Membership.objects.create(workspace_id=invitation.workspace_id, user=user, role_id=invitation.role_id)
+    standing.raise_versions(User.objects.filter(pk=user.pk))
+    actor = rules.person(user.pk)
+    audit.record(actor, "invitation_accepted", workspace_id=invitation.workspace_id, subject=("invitation", invitation.pk))
+
+
+def _lapse(workspace_id: UUID, email: str) -> None:
+    """One that is too old makes room for another."""
+    old = Invitation.objects.filter(workspace_id=workspace_id, email__iexact=email, used_at=None, withdrawn_at=None)
+    old.filter(expires_at__lte=clock.now()).update(withdrawn_at=clock.now())

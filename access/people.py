@@ -1,0 +1,157 @@
+"""The people of a workspace: who they are, their role, and letting them go. Each change has a reason and takes effect at once."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from allauth.mfa.models import Authenticator
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from access import audit, open_sessions, reasons, rules, standing
+from access.errors import NotFound, Refusal
+from access.models import Agent, Membership, Role, User
+from access.people_models import Invitation
+from access.rules import Actor
+from config import clock
+
+PAGE = 50
+MANAGE = "access.manage"
+
+
+class Yourself(Refusal):
+    """You can’t do that to yourself."""
+
+    what_next = "Nothing was changed. Another admin can."
+
+
+class LastAdmin(Refusal):
+    """Somebody has to manage people and roles."""
+
+    what_next = "Nothing was changed. They are the last who can: give somebody else the role first."
+
+
+class NoChange(Refusal):
+    """Nothing to change."""
+
+    what_next = "Somebody else was faster, or it was so already. Look again."
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One page of people, and where the next one is."""
+
+    rows: list[Membership]
+    total: int
+    page: int
+    pages: int
+
+
+def listed(workspace_id: UUID, *, search: str = "", role: str = "", gone: bool = False, page: int = 1) -> Listed:
+    """By name. `gone`: those who are deactivated instead of those who are not. Three queries, however many there are."""
+    rows = _told(Membership.objects.filter(workspace_id=workspace_id, deactivated_at__isnull=not gone))
+    for word in search.split()[:5]:
+        rows = rows.filter(Q(user__name__icontains=word) | Q(user__email__icontains=word))
+    rows = rows.filter(role__name=role) if role else rows
+    total = rows.count()
+    pages = max(-(-total // PAGE), 1)
+    page = min(max(page, 1), pages)
+    start = (page - 1) * PAGE
+    return Listed(list(rows.order_by("user__name", "pk")[start : start + PAGE]), total, page, pages)
+
+
+def one(actor: Actor, user_id: UUID, capability: str = MANAGE) -> Membership:
+    """Somebody's place in the actor's workspace. NotFound if they have none."""
+    found = _told(rules.visible(actor, Membership, capability).filter(user_id=user_id)).first()
+    if found is None:
+        rules.require(actor, capability)
+        raise NotFound
+    return found
+
+
+def invited(workspace_id: UUID) -> list[Invitation]:
+    """Those that may still be accepted, or have run out without anybody saying so."""
+    rows = Invitation.objects.filter(workspace_id=workspace_id, used_at=None, withdrawn_at=None)
+    return list(rows.select_related("role", "invited_by").order_by("-created_at")[:100])
+
+
+def give_role(member: Membership, role: Role, *, by: Actor, why: str) -> None:
+    """Another role, at once: whatever is open looks again."""
+    _check(member, by, keeps=MANAGE in rules.held_by(role))
+    with transaction.atomic():
+        kept = reasons.keep(member.workspace_id, why)
+        _last_admin(member, keeps=MANAGE in rules.held_by(role))
+        if Membership.objects.filter(pk=member.pk, role=member.role_id).exclude(role=role).update(role=role) != 1:
+            raise NoChange
+        standing.raise_versions(User.objects.filter(pk=member.user_id))
+        _written(member, by, "role_given", why=str(kept), role=role.name, was=member.role.name)
+
+
+def deactivate(member: Membership, *, by: Actor, why: str) -> None:
+    """They can do nothing here from now on: sessions end, what is open closes, the keys of the agents they own let nobody in."""
+    _check(member, by, keeps=False)
+    with transaction.atomic():
+        kept = reasons.keep(member.workspace_id, why)
+        _last_admin(member, keeps=False)
+        if Membership.objects.filter(pk=member.pk, deactivated_at=None).update(deactivated_at=clock.now()) != 1:
+            raise NoChange
+        if not Membership.objects.filter(user_id=member.user_id, deactivated_at=None).exists():
+            User.objects.filter(pk=member.user_id).update(is_active=False)
+            ended = open_sessions.end_all(member.user)
+        else:
+            ended = 0
+            standing.raise_versions(User.objects.filter(pk=member.user_id))
+        _written(member, by, "person_deactivated", why=str(kept), ended=ended)
+
+
+def reactivate(member: Membership, *, by: Actor, why: str) -> None:
+    with transaction.atomic():
+        kept = reasons.keep(member.workspace_id, why)
+        if Membership.objects.filter(pk=member.pk).exclude(deactivated_at=None).update(deactivated_at=None) != 1:
+            raise NoChange
+        User.objects.filter(pk=member.user_id).update(is_active=True)
+        standing.raise_versions(User.objects.filter(pk=member.user_id))
+        _written(member, by, "person_reactivated", why=str(kept))
+
+
+def remove_factors(member: Membership, *, by: Actor, why: str) -> int:
+    """For somebody whose telephone is gone: passkeys, codes and recovery codes open nothing from now on. How many there were."""
+    with transaction.atomic():
+        kept = reasons.keep(member.workspace_id, why)
+        removed, _ = Authenticator.objects.filter(user_id=member.user_id).delete()
+        open_sessions.end_all(member.user)
+        _written(member, by, "second_factors_removed", why=str(kept), count=removed)
+    return removed
+
+
+def agents_of(member: Membership) -> list[Agent]:
+    """Those they own here, whose keys stop with them."""
+    return list(Agent.objects.filter(workspace_id=member.workspace_id, owner_id=member.user_id).order_by("name"))
+
+
+def roles_of(workspace_id: UUID) -> list[Role]:
+    return list(Role.objects.filter(workspace_id=workspace_id, retired_at=None).order_by("name"))
+
+
+def _told(rows: QuerySet[Membership]) -> QuerySet[Membership]:
+    """With what the list says of each: `has_factor`. When they signed in last stands with the person."""
+    factors = Authenticator.objects.filter(user=OuterRef("user"), type__in=("totp", "webauthn"))
+    return rows.select_related("user", "role", "workspace").annotate(has_factor=Exists(factors))
+
+
+def _check(member: Membership, by: Actor, *, keeps: bool) -> None:
+    if member.user_id == by.user_id and not keeps:
+        raise Yourself
+
+
+def _last_admin(member: Membership, *, keeps: bool) -> None:
+    """LastAdmin if nobody would be left to manage people. The rows are locked, so that two who go at once don't pass each other."""
+    if keeps:
+        return
+    rows = Membership.objects.select_for_update().filter(workspace_id=member.workspace_id, deactivated_at=None, user__is_active=True)
+    left = [row for row in rows.order_by("pk").select_related("role") if row.pk != member.pk and MANAGE in rules.held_by(row.role)]
+    if MANAGE in rules.held_by(member.role) and not left:
+        raise LastAdmin
+
+
+def _written(member: Membership, by: Actor, verb: str, **data: object) -> None:
+    audit.record(by, verb, workspace_id=member.workspace_id, subject=("user", member.user_id), **data)

@@ -1,0 +1,70 @@
+"""“Forgot it”: a link to choose a new password. What is answered, and how long it takes, is the same for an address that nobody has."""
+
+from datetime import timedelta
+
+from django.db import transaction
+
+from access import audit, links, open_sessions, passwords, rules
+from access.errors import Refusal
+from access.models import Membership, User
+from access.people_models import PasswordLink
+from access.rules import NOBODY, Actor
+from config import clock
+
+LASTS, LASTS_FROM_ADMIN = timedelta(hours=1), timedelta(days=1)
+MOST_AN_HOUR = 3  # for one person; more would only fill their mailbox
+
+
+class LinkOver(Refusal):
+    """This link opens nothing any more."""
+
+    status = 410
+    what_next = "Your password is as it was. Ask for another link on the sign-in page."
+
+
+def ask(email: str) -> None:
+    """Whoever it is: a row is written, and a worker sends what is to be sent."""
+    user = User.objects.filter(email__iexact=email, is_active=True).first()
+    lately = PasswordLink.objects.filter(user=user, created_at__gt=clock.now() - timedelta(hours=1)).count()
+    where = Membership.objects.filter(user=user).values_list("workspace_id", flat=True).first()
+    sent_to = user if user and lately < MOST_AN_HOUR else None
+    with transaction.atomic():
+        PasswordLink.objects.create(user=sent_to, expires_at=clock.now() + LASTS)
+        subject = ("user", user.pk) if user else None
+        audit.record(NOBODY, "password_link_asked", workspace_id=where, subject=subject, known=user is not None)
+
+
+def make(member: Membership, *, by: Actor, by_mail: bool) -> PasswordLink:
+    """One that an admin lets somebody have."""
+    with transaction.atomic():
+        made = PasswordLink.objects.create(
+            user_id=member.user_id, made_by_id=by.user_id, by_mail=by_mail, expires_at=clock.now() + LASTS_FROM_ADMIN
+        )
+        audit.record(by, "password_link_made", workspace_id=member.workspace_id, subject=("user", member.user_id))
+    return made
+
+
+def find(token: str) -> PasswordLink:
+    """LinkOver if it opens nothing."""
+    found = links.find(PasswordLink, token)
+    if found is None or found.user is None or not found.user.is_active:
+        raise LinkOver
+    return found
+
+
+def choose(link: PasswordLink, *, password: str) -> None:
+    """The new password. Every session that the old one opened ends, and other links open nothing. Nobody is signed in by it."""
+    user = link.user
+    if weak := passwords.trouble(password, user):
+        raise passwords.WeakPassword(weak)
+    with transaction.atomic():
+        if not links.use(link):
+            raise LinkOver
+        PasswordLink.objects.filter(user=user, used_at=None).update(used_at=clock.now())
+        passwords.put(user, password)
+        ended = open_sessions.end_all(user)
+        actor = rules.person(user.pk)
+        where = next(iter(actor.grants), None)
+        audit.record(
+            actor, "password_chosen", workspace_id=where, subject=("user", user.pk), ended=ended, by_admin=link.made_by_id is not None
+        )

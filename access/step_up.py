@@ -1,0 +1,53 @@
+"""Before something grave: has this session shown lately that the person is there who signed in?
+
+Signing in counts, as does a password, a code or a passkey given again. In the demo, where nobody has any of them, a click counts that says
+so. `require` raises StepUpNeeded; pages then ask, and take the person back to what they were doing with all that they had typed.
+"""
+
+from datetime import datetime, timedelta
+
+from django.http import HttpRequest
+
+from access import audit, rules
+from access.errors import Forbidden, NotSignedIn, Refusal
+from config import clock
+
+FRESH = timedelta(minutes=15)
+MARK, HOW = "proved_at", "proved_how"
+
+
+class StepUpNeeded(Refusal):
+    """Show again that it is you."""
+
+    status = 403
+    what_next = "Nothing was changed. Open /confirm in this browser, show that it is you, and send this again within 15 minutes."
+
+
+def require(request: HttpRequest) -> None:
+    """StepUpNeeded unless a person asks, whose session has shown within 15 minutes who they are."""
+    if not request.actor.is_known:
+        raise NotSignedIn
+    if request.actor.kind != "human":
+        raise Forbidden("A person has to do this, signed in.")
+    if not is_fresh(request):
+        raise StepUpNeeded("This is asked for again after 15 minutes, before something grave.", confirm="/confirm")
+
+
+def is_fresh(request: HttpRequest) -> bool:
+    try:
+        shown = datetime.fromisoformat(request.session.get(MARK, ""))
+    except (TypeError, ValueError):
+        return False
+    return timedelta() <= clock.now() - shown <= FRESH
+
+
+def shown(request: HttpRequest, *, how: str) -> None:
+    """This session has just shown it."""
+    request.session[MARK], request.session[HOW] = clock.now().isoformat(), how
+
+
+def shown_again(request: HttpRequest, *, how: str) -> None:
+    """The same, in the middle of a session; it goes into the audit trail."""
+    shown(request, how=how)
+    actor = rules.person(request.actor.user_id)
+    audit.record(actor, "confirmed_again", workspace_id=next(iter(actor.grants), None), how=how)

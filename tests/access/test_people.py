@@ -1,0 +1,273 @@
+"""Coming in by invitation, a new password by a link, and the page on which an admin looks after people."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.core.mail import EmailMessage
+from django.test import Client
+
+from access import invitations, keys, links, people, reasons
+from access.models import AuditEntry, Invitation, Membership, OpenSession, PasswordLink, Role, User
+from access.rules import SYSTEM
+from config import clock
+from tests import proving
+from tests.access.test_second_factors import with_codes
+from tests.cast import Cast
+from tests.factories import actor, bearer
+
+PASSWORD, ANOTHER = "correct horse battery", "staple a longer sentence"
+NEW = "mei@fernhill.example"
+
+
+@pytest.fixture
+def ada(cast: Cast) -> Client:
+    return entered(cast.ada)
+
+
+def entered(user: User, password: str = PASSWORD) -> Client:
+    client = Client()
+    client.post("/sign-in", {"email": user.email, "password": password})
+    return client
+
+
+@pytest.fixture(autouse=True)
+def with_mail(settings) -> None:
+    settings.HANDRAIL_MAIL = True
+
+
+def invite(ada: Client, cast: Cast, email: str = NEW, role: str = "reviewer"):
+    return ada.post("/people/invitations", {"email": email, "role": cast.workspace.roles.get(name=role).pk}, follow=True)
+
+
+def sent_link() -> str:
+    """The address in the one letter that is sent now."""
+    mail.outbox.clear()
+    assert links.send_due() == 1
+    return re.search(r"https://handrail\.test(\S+)", mail.outbox[0].body).group(1)
+
+
+def come_in(link: str, browser: Client | None = None, name: str = "Mei Tanaka", password: str = ANOTHER):
+    return (browser or Client()).post(link, {"name": name, "password": password}, follow=True)
+
+
+# invitations
+
+
+def test_who_is_invited_comes_in_by_the_link_in_the_mail_with_the_role_they_were_given(cast: Cast, ada: Client) -> None:
+    assert "mei@fernhill.example is invited. The link is on its way" in invite(ada, cast).content.decode()
+    link = sent_link()
+    assert mail.outbox[0].to == [NEW] and "as reviewer, by Ada" in mail.outbox[0].body
+    assert links.send_due() == 0
+    browser = Client()
+    assert "Ada has invited mei@fernhill.example as reviewer" in browser.get(link).content.decode()
+    assert "You are in." in come_in(link, browser).content.decode() and browser.session["signed_in"] == "password"
+    mei = User.objects.get(email=NEW)
+    assert (mei.name, mei.memberships.get().role.name, mei.memberships.get().workspace) == ("Mei Tanaka", "reviewer", cast.workspace)
+    assert come_in(link).status_code == 410
+    assert list(AuditEntry.objects.filter(verb__startswith="invit").values_list("verb", flat=True)) == ["invited", "invitation_accepted"]
+
+
+def test_looking_at_a_link_uses_nothing_up_and_what_was_typed_wrong_stays(cast: Cast, ada: Client) -> None:
+    invite(ada, cast)
+    link = sent_link()
+    for _ in range(3):
+        assert Client().get(link).status_code == 200 and Client().head(link).status_code == 200
+    weak = Client().post(link, {"name": "Mei", "password": "short"})
+    assert weak.status_code == 422 and 'value="Mei"' in weak.content.decode() and not User.objects.filter(email=NEW).exists()
+    assert come_in(link).status_code == 200
+
+
+@pytest.mark.parametrize("how", ["withdrawn", "too old", "sent again", "tampered with", "of the other kind"])
+def test_a_link_that_is_over_opens_nothing(cast: Cast, ada: Client, how: str) -> None:
+    invite(ada, cast)
+    link, made = sent_link(), Invitation.objects.get()
+    match how:
+        case "withdrawn":
+            ada.post(f"/people/invitations/{made.pk}", {"do": "withdraw"})
+        case "too old":
+            Invitation.objects.update(expires_at=clock.now() - timedelta(seconds=1))
+        case "sent again":
+            ada.post(f"/people/invitations/{made.pk}", {"do": "again"})
+        case "tampered with":
+            link = link[:-2] + ("aa" if link[-2:] != "aa" else "bb")
+        case "of the other kind":
+            link = link.replace("/invitations", "/passwords")
+    refused = come_in(link)
+    assert refused.status_code == 410 and not User.objects.filter(email=NEW).exists()
+    if how == "sent again":
+        assert come_in(sent_link()).status_code == 200
+
+
+def test_without_a_mail_server_the_link_is_shown_once_to_hand_over(cast: Cast, ada: Client, settings) -> None:
+    settings.HANDRAIL_MAIL = False
+    page = invite(ada, cast).content.decode()
+    link = re.search(r'id="link">https://handrail\.test([^<]+)<', page).group(1)
+    assert "shown now and never again" in page and link not in ada.get("/people").content.decode()
+    assert come_in(link).status_code == 200 and links.send_due() == 0
+
+
+def test_nobody_is_invited_twice_or_who_is_in_already(cast: Cast, ada: Client) -> None:
+    assert "They are here already." in invite(ada, cast, "RILEY@fernhill.example").content.decode()
+    invite(ada, cast)
+    again = invite(ada, cast, "Mei@Fernhill.example")
+    assert again.status_code == 409 and "They have been invited already." in again.content.decode()
+    assert invite(ada, cast, "no address").status_code == 422
+    Invitation.objects.update(expires_at=clock.now())
+    assert invite(ada, cast).status_code == 200 and Invitation.objects.filter(withdrawn_at=None).count() == 1
+
+
+def test_who_has_an_account_elsewhere_signs_in_and_joins(cast: Cast, ada: Client) -> None:
+    invite(ada, cast, cast.olga.email)
+    link = sent_link()
+    assert "Sign in to join" in Client().get(link).content.decode()
+    assert "signed in as somebody else" in entered(cast.riley).get(link).content.decode()
+    assert entered(cast.riley).post(link).status_code == 200
+    assert entered(cast.olga).post(link).headers["Location"] == "/"
+    assert set(cast.olga.memberships.values_list("workspace__slug", flat=True)) == {"elsewhere", "fernhill"}
+
+
+def test_a_letter_that_could_not_be_sent_is_tried_again_under_the_same_link(cast: Cast, ada: Client, monkeypatch) -> None:
+    invite(ada, cast)
+    with monkeypatch.context() as broken:
+        broken.setattr(EmailMessage, "send", lambda self: (_ for _ in ()).throw(ConnectionRefusedError()))
+        assert links.send_due() == 0
+    assert links.send_due() == 0 and "On its way" in ada.get("/people").content.decode()
+    Invitation.objects.update(next_at=clock.now())
+    assert come_in(sent_link()).status_code == 200
+
+
+# a new password
+
+
+def test_a_forgotten_password_is_chosen_anew_by_a_link_that_opens_once(cast: Cast) -> None:
+    here = entered(cast.riley)
+    asked = Client().post("/sign-in/forgot", {"email": "Riley@fernhill.example"})
+    assert "If that address has an account here" in asked.content.decode()
+    link = sent_link()
+    assert "too short" in Client().post(link, {"password": "short"}).content.decode()
+    chosen = Client().post(link, {"password": ANOTHER}, follow=True).content.decode()
+    assert "Your new password counts from now on" in chosen
+    assert here.get("/account").status_code == 302, "what the old one opened has ended"
+    assert Client().post(link, {"password": PASSWORD}).status_code == 410
+    assert entered(cast.riley, ANOTHER).get("/account").status_code == 200
+    assert entered(cast.riley, PASSWORD).get("/account").status_code == 302
+
+
+def test_an_address_that_nobody_has_gets_the_same_answer_and_no_letter(cast: Cast, django_assert_num_queries) -> None:
+    pages = [Client().post("/sign-in/forgot", {"email": email}) for email in (cast.riley.email, "stranger@fernhill.example")]
+    pages = [re.sub(r'content="20[^"]+"|"X-CSRFToken": "[^"]+"', "", page.content.decode()) for page in pages]
+    assert pages[0] == pages[1] and PasswordLink.objects.count() == 2
+    sent_link()
+    for _ in range(5):
+        Client().post("/sign-in/forgot", {"email": cast.riley.email})
+    links.send_due()
+    assert len(mail.outbox) == 3  # an hour has room for three
+
+
+# people
+
+
+def test_an_admin_sees_finds_and_turns_the_pages_of_people(cast: Cast, ada: Client, django_assert_max_num_queries) -> None:
+    role = cast.workspace.roles.get(name="reviewer")
+    more = User.objects.bulk_create(User(email=f"n{n}@fernhill.example", name=f"Number {n:03}") for n in range(60))
+    Membership.objects.bulk_create(Membership(workspace=cast.workspace, user=user, role=role) for user in more)
+    with django_assert_max_num_queries(16):
+        page = ada.get("/people").content.decode()
+    assert "Page 1 of 2" in page and page.count("/people/0") == 50 and "olga" not in page.lower()
+    assert "Riley" in ada.get("/people?page=2").content.decode()
+    found = ada.get("/people?q=number+01&role=reviewer").content.decode()
+    assert found.count("/people/0") == 11 and "Nobody is called so." in ada.get("/people?q=zzz").content.decode()
+
+
+def test_somebody_who_goes_can_do_nothing_from_then_on_and_neither_can_their_agents(cast: Cast, ada: Client) -> None:
+    priyas, token = entered(cast.priya), token_of(cast)
+    before = User.objects.get(pk=cast.priya.pk).access_version
+    page = ada.get(f"/people/{cast.priya.pk}").content.decode()
+    assert "The keys of support-triage let nobody in" in page
+    refused = ada.post(f"/people/{cast.priya.pk}/changes", {"do": "deactivate", "why": ""})
+    assert refused.status_code == 422 and "needs a reason" in refused.content.decode()
+    ada.post(f"/people/{cast.priya.pk}/changes", {"do": "deactivate", "why": "Left in November."})
+    assert priyas.get("/account").status_code == 302 and not OpenSession.objects.filter(user=cast.priya).exists()
+    assert User.objects.get(pk=cast.priya.pk).access_version > before
+    assert bearer(token).kind == "nobody" and entered(cast.priya).get("/account").status_code == 302
+    assert "Deactivated" in ada.get(f"/people/{cast.priya.pk}").content.decode() and "Priya" in ada.get("/people?gone=1").content.decode()
+    entry = AuditEntry.objects.get(verb="person_deactivated")
+    assert (entry.subject_id, entry.data["ended"]) == (str(cast.priya.pk), 1) and "November" not in str(entry.data)
+    assert list(reasons.shown([entry.data["why"]]).values()) == ["Left in November."]
+    ada.post(f"/people/{cast.priya.pk}/changes", {"do": "reactivate", "why": "Came back."})
+    assert entered(cast.priya).get("/account").status_code == 200 and bearer(token).kind == "agent"
+
+
+def token_of(cast: Cast) -> str:
+    return keys.make(cast.agent, name="test", by=SYSTEM)[1]
+
+
+def test_a_role_that_is_changed_counts_at_once(cast: Cast, ada: Client) -> None:
+    rileys, manager = entered(cast.riley), cast.workspace.roles.get(name="manager")
+    done = ada.post(f"/people/{cast.riley.pk}/changes", {"do": "role", "role": manager.pk, "why": "A new task."}, follow=True)
+    assert "The role of Riley is changed." in done.content.decode()
+    assert actor(cast.riley).role == "manager" and "Manager" in rileys.get("/account").content.decode()
+    assert AuditEntry.objects.get(verb="role_given").data | {"why": ""} == {"why": "", "role": "manager", "was": "reviewer"}
+    again = ada.post(f"/people/{cast.riley.pk}/changes", {"do": "role", "role": manager.pk, "why": "A new task."})
+    assert again.status_code == 409 and "Nothing to change." in again.content.decode()
+    foreign = cast.elsewhere.roles.first()
+    assert ada.post(f"/people/{cast.riley.pk}/changes", {"do": "role", "role": foreign.pk, "why": "No."}).status_code == 422
+
+
+@pytest.mark.parametrize(("do", "words"), [("deactivate", "You can’t do that to yourself."), ("role", "You can’t do that to yourself.")])
+def test_nobody_lets_themselves_go(cast: Cast, ada: Client, do: str, words: str) -> None:
+    sent = {"do": do, "role": cast.workspace.roles.get(name="manager").pk, "why": "Enough of it."}
+    refused = ada.post(f"/people/{cast.ada.pk}/changes", sent)
+    assert refused.status_code == 409 and words in refused.content.decode()
+
+
+def test_the_last_who_manages_people_stays(cast: Cast, ada: Client) -> None:
+    second = User.objects.create_user("mei@fernhill.example", PASSWORD, name="Mei")
+    keeper = Role.objects.create(workspace=cast.workspace, name="keeper", capabilities=["access.manage"])
+    Membership.objects.create(workspace=cast.workspace, user=second, role=keeper)
+    sent = {"do": "deactivate", "why": "Both of us go."}
+    assert entered(second).post(f"/people/{cast.ada.pk}/changes", sent).status_code == 302
+    User.objects.filter(pk=cast.ada.pk).update(is_active=True)
+    Membership.objects.filter(user=cast.ada).update(role=cast.workspace.roles.get(name="reviewer"), deactivated_at=None)
+    other = Membership.objects.create(
+        workspace=cast.workspace,
+        user=cast.olga,
+        role=Role.objects.create(workspace=cast.workspace, name="half", capabilities=["access.manage"]),
+    )
+    Membership.objects.filter(pk=other.pk).update(deactivated_at=clock.now())
+    by = actor(cast.ada)
+    with pytest.raises(people.LastAdmin):
+        people.deactivate(Membership.objects.get(user=second), by=by, why="Both of us go.")
+
+
+def test_who_lost_their_telephone_gets_new_ways_in_from_an_admin(cast: Cast, ada: Client, settings) -> None:
+    with_codes(cast.riley)
+    assert "Remove passkeys and codes" in ada.get(f"/people/{cast.riley.pk}").content.decode()
+    ada.post(f"/people/{cast.riley.pk}/changes", {"do": "factors", "why": "Her telephone is gone."})
+    assert entered(cast.riley).session["signed_in"] == "password"
+    ada.post(f"/people/{cast.riley.pk}/changes", {"do": "link"})
+    assert "an admin made this link" in Client().get(sent_link()).content.decode()
+    settings.HANDRAIL_MAIL = False
+    page = ada.post(f"/people/{cast.riley.pk}/changes", {"do": "link"}).content.decode()
+    assert "hand this link over yourself" in page and 'id="link">https://handrail.test/passwords?link=' in page
+
+
+def test_changes_of_people_ask_first_who_it_is_and_go_on_afterwards(cast: Cast, ada: Client) -> None:
+    proving.shown(ada, ago=timedelta(hours=1))
+    sent = {"do": "deactivate", "why": "Left in November."}
+    asked = ada.post(f"/people/{cast.riley.pk}/changes", sent)
+    assert asked.status_code == 403 and 'value="Left in November."' in asked.content.decode()
+    assert Membership.objects.get(user=cast.riley).deactivated_at is None
+    more = {"hr_to": f"/people/{cast.riley.pk}/changes", "hr_method": "post", "hr_with": "password", "hr_password": PASSWORD}
+    assert "data-go-on" in ada.post("/confirm", sent | more).content.decode()
+    assert ada.post(f"/people/{cast.riley.pk}/changes", sent).status_code == 302
+
+
+def test_an_invitation_to_a_role_that_was_withdrawn_in_the_same_moment_lets_nobody_in(cast: Cast) -> None:
+    made = invitations.invite(cast.workspace.pk, email=NEW, role=cast.workspace.roles.first(), by=actor(cast.ada), by_mail=True)
+    held = invitations.find(links.address(made).partition("link=")[2])
+    assert invitations.withdraw(made, by=actor(cast.ada)) and not invitations.withdraw(made, by=actor(cast.ada))
+    with pytest.raises(invitations.InvitationOver):
+        invitations.accept_as(held, User(email=NEW))
