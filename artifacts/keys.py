@@ -4,7 +4,6 @@ A rotation is a new version. It seals from then on (in other processes within `R
 payloads anew (`artifacts.rotation`), and what still refers to an old version is all that is left to do: there is no other state to lose.
 """
 
-import secrets
 import time
 from collections.abc import Iterable
 from datetime import timedelta
@@ -13,7 +12,6 @@ from typing import ClassVar
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 from django.db import IntegrityError, router, transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
@@ -22,14 +20,14 @@ from access import audit
 from access.errors import Refusal
 from access.models import Workspace
 from access.rules import Actor
-from artifacts.models import Payload, WorkspaceKey
+from artifacts.models import Payload, Upload, WorkspaceKey
+from artifacts.sealing import new_key, seal, unseal
 from config import clock
 
 REMEMBERED = 5.0  # seconds, for which a process goes on sealing under a version that has a newer one
 # for so long after nothing referred to it any more: longer than any process remembers a key, or any transaction goes on
 GRACE = timedelta(minutes=10)
 _KEPT = 1000
-_NONCE = 12
 
 
 class RotatedMeanwhile(Refusal):
@@ -38,18 +36,7 @@ class RotatedMeanwhile(Refusal):
     what_next: ClassVar[str] = "There is one new version, theirs. Rotate again only if another one is wanted."
 
 
-# sealing ----------------------------------------------------------------------------------------------------------------------------
-
-
-def seal(key: bytes, data: bytes, bound_to: bytes) -> bytes:
-    """Nonce, ciphertext and tag. It opens only with the same `bound_to`."""
-    nonce = secrets.token_bytes(_NONCE)
-    return nonce + AESGCM(key).encrypt(nonce, data, bound_to)
-
-
-def unseal(key: bytes, sealed: bytes, bound_to: bytes) -> bytes:
-    """The opposite. InvalidTag if anything of it was changed."""
-    return AESGCM(key).decrypt(sealed[:_NONCE], sealed[_NONCE:], bound_to)
+# opening --------------------------------------------------------------------------------------------------------------------------
 
 
 def unwrap(key: WorkspaceKey) -> bytes:
@@ -104,7 +91,7 @@ def _first(workspace_id: UUID) -> WorkspaceKey:
 
 
 def _made(workspace_id: UUID, version: int) -> WorkspaceKey:
-    wrapped = seal(_master(), AESGCM.generate_key(256), workspace_id.bytes)
+    wrapped = seal(_master(), new_key(), workspace_id.bytes)
     return WorkspaceKey.objects.create(workspace_id=workspace_id, version=version, wrapped=wrapped)
 
 
@@ -169,7 +156,8 @@ def _destroy(key: WorkspaceKey, by: Actor) -> bool:
 
 
 def _unused() -> Q:
-    return ~Q(Exists(Payload.objects.filter(key=OuterRef("pk"))))
+    mine = OuterRef("pk")
+    return ~Q(Exists(Payload.objects.filter(key=mine))) & ~Q(Exists(Upload.objects.filter(key=mine)))
 
 
 def _record(by: Actor, verb: str, key: WorkspaceKey) -> None:

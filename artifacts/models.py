@@ -6,6 +6,7 @@ from django.db.models import Q
 from access.ids import uuid7
 from access.models import User, Workspace
 from artifacts.reveal_models import Reason, Reveal  # noqa: F401  Django looks for models here
+from artifacts.upload_models import Upload  # noqa: F401  and here
 from config import clock
 
 
@@ -46,13 +47,14 @@ class Payload(models.Model):
     commitment = models.CharField(max_length=64)  # SHA-256(salt ‖ bytes), hex; stands in the event's body
     key = models.ForeignKey(WorkspaceKey, on_delete=models.PROTECT, related_name="+")
     wrapped = models.BinaryField(null=True)  # salt ‖ data key, under the workspace key
-    content = models.BinaryField(null=True)  # the bytes, under the data key
+    content = models.BinaryField(null=True)  # the bytes, under the data key; null if they lie in a file
+    stored = models.CharField(max_length=120, null=True, editable=False)  # that file's name in the storage `payloads`
     rendition = models.TextField(null=True)  # redacted; the only form that leaves the vault without a recorded reveal
     findings = models.JSONField(default=dict)  # kind → how many were hidden
     created_at = models.DateTimeField(default=clock.now, editable=False)
     erased_at = models.DateTimeField(null=True, blank=True)
     erased_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
-    erased_why = models.CharField(max_length=12, blank=True)  # of runs.erasing.REASONS; what was said beside it is a payload of its own
+    erased_why = models.CharField(max_length=12, blank=True, default="", db_default="")  # of runs.erasing.REASONS
 
     workspace_path = "workspace"
     view_capability = "artifacts.view"
@@ -61,10 +63,12 @@ class Payload(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(label__in=Label.values), name="payload_label_known"),
             models.CheckConstraint(
-                condition=Q(erased_at=None, wrapped__isnull=False, content__isnull=False, rendition__isnull=False)
-                | Q(erased_at__isnull=False, wrapped=None, content=None, rendition=None),
+                condition=Q(erased_at=None, wrapped__isnull=False, content__isnull=False, stored=None, rendition__isnull=False)
+                | Q(erased_at=None, wrapped__isnull=False, content=None, stored__isnull=False, rendition__isnull=False)
+                | Q(erased_at__isnull=False, wrapped=None, content=None, stored=None, rendition=None),
                 name="payload_whole_or_erased",
             ),
+            models.UniqueConstraint(fields=["stored"], name="payload_stored_once", condition=Q(stored__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -4,7 +4,7 @@ import time
 
 from celery import shared_task
 
-from artifacts import rotation
+from artifacts import rotation, tidying
 
 AT_A_TIME = 20.0  # seconds
 
@@ -15,3 +15,8 @@ def rewrap() -> None:
     for _ in rotation.rewrap():
         if time.monotonic() > until:
             return
+
+
+@shared_task(name="artifacts.tidy", ignore_result=True, expires=600)
+def tidy() -> None:
+    tidying.tidy()

@@ -2,20 +2,21 @@
 
 A payload's bytes are sealed with AES-256-GCM under a data key of their own; salt and data key are sealed under the workspace's
 key, which is sealed under the master key (`HANDRAIL_VAULT_KEY`). The row's id is bound in as associated data, so that no row's
-content can be moved to another row.
+content can be moved to another row. What is larger than `HANDRAIL_PAYLOAD_INLINE` lies in a file (`artifacts.storing`).
 """
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import orjson
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.conf import settings
 from django.db import transaction
 
 from access import inserting
@@ -23,12 +24,14 @@ from access.errors import Refusal
 from access.ids import uuid7
 from access.inserting import Statement
 from access.models import User
-from artifacts import keys
+from artifacts import keys, storing
 from artifacts.models import Label, Payload, WorkspaceKey
-from artifacts.redaction import redact
+from artifacts.redaction import Rendition, redact
+from artifacts.rendition import PROMPT, SECRET, UNREADABLE, Hidden, Text, marked
+from artifacts.sealing import new_key, seal, unseal
 from config import clock
 
-MAX_BYTES = 12 * 1024 * 1024
+MAX_BYTES = 12 * 1024 * 1024  # in memory at once; an upload in parts may be larger
 _SALT = 32
 
 
@@ -102,6 +105,8 @@ _COLUMNS = {
     "key_id": "bigint",
     "wrapped": "bytea",
     "content": "bytea",
+    "stored": "text",
+    "erased_why": "text",
     "rendition": "text",
     "findings": "jsonb",
     "created_at": "timestamptz",
@@ -116,21 +121,71 @@ def _bytes(content: bytes | str) -> bytes:
 
 
 def _sealed(key: WorkspaceKey, data: bytes, label: str, media_type: str) -> Payload:
-    pk, salt, data_key = uuid7(), secrets.token_bytes(_SALT), AESGCM.generate_key(256)
-    rendition = redact(data, media_type=media_type, label=label)
+    return _seal(key, [data], label, media_type, stored=len(data) > settings.HANDRAIL_PAYLOAD_INLINE)
+
+
+def sealed_from(workspace_id: UUID, pieces: Iterable[bytes], *, label: Label | str, media_type: str) -> Payload:
+    """A payload of any size, out of pieces that need not fit into memory together. In a file; not stored, as with `sealed`."""
+    return _seal(keys.current(workspace_id), pieces, str(label), media_type, stored=True)
+
+
+def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: str, *, stored: bool) -> Payload:
+    pk, salt, data_key = uuid7(), secrets.token_bytes(_SALT), new_key()
+    read = _Read(pieces, hashlib.sha256(salt))
+    where = {"stored": storing.put(_file(pk), data_key, read, bound_to=pk.bytes)} if stored else {}
+    where = where or {"content": seal(data_key, b"".join(read), pk.bytes)}
+    rendition = redact(read.head, media_type=media_type, label=label) if read.size <= MAX_BYTES else _unseen(read.size, media_type, label)
     return Payload(
         id=pk,
         workspace_id=key.workspace_id,
         label=label,
         media_type=media_type,
-        size=len(data),
-        commitment=commit(salt, data),
+        size=read.size,
+        commitment=read.sum.hexdigest(),
         key=key,
-        wrapped=keys.seal(keys.unwrap(key), salt + data_key, pk.bytes),
-        content=keys.seal(data_key, data, pk.bytes),
+        wrapped=seal(keys.unwrap(key), salt + data_key, pk.bytes),
         rendition=rendition.text,
         findings=dict(rendition.findings),
+        **where,
     )
+
+
+def discard(payload: Payload) -> None:
+    """A payload that was sealed is not to be stored after all."""
+    if payload.stored:
+        storing.remove(payload.stored)
+
+
+def _file(pk: UUID) -> str:
+    return f"{pk.hex[-2:]}/{pk}"
+
+
+class _Read:
+    """Pieces that are counted and summed while they are read; what they begin with is kept, if all of it can be looked through."""
+
+    def __init__(self, pieces: Iterable[bytes], begun: Any) -> None:
+        self.pieces, self.sum, self.size, self._kept = pieces, begun, 0, bytearray()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self.pieces:
+            self.sum.update(piece)
+            self.size += len(piece)
+            if self.size <= MAX_BYTES:
+                self._kept += piece
+            yield piece
+
+    @property
+    def head(self) -> bytes:
+        return bytes(self._kept)
+
+
+def _unseen(size: int, media_type: str, label: str) -> Rendition:
+    """The rendition of what is too large to be looked through: nothing of it."""
+    empty = redact(b"", media_type=media_type, label=label)
+    if set(empty.findings) & {SECRET, PROMPT}:
+        return empty
+    said = marked([Hidden(UNREADABLE), Text(f" {size:,} bytes of {media_type[:100]}")])
+    return Rendition(said, {UNREADABLE: 1}, masked_everything=True)
 
 
 def commit(salt: bytes, data: bytes) -> str:
@@ -139,21 +194,57 @@ def commit(salt: bytes, data: bytes) -> str:
 
 
 def open_bytes(payload: Payload) -> bytes:
-    """The bytes themselves. For the engine, and for who decides on the action they belong to; never for a page otherwise."""
-    return _open(payload)[1]
+    """The bytes themselves. For the engine, and for who decides on the action they belong to; never for a page otherwise.
+
+    PayloadTooLarge for what is read as a stream alone.
+    """
+    return opening(payload)[1]
 
 
 def opened(payload: Payload) -> bytes | None:
-    """The bytes themselves, or None where they were erased or damaged: for what can do without them."""
+    """The bytes themselves, or None where they were erased, damaged or are too many at once: for what can do without them."""
     try:
         return open_bytes(payload)
-    except (Erased, InvalidTag):
+    except (Erased, InvalidTag, PayloadTooLarge):
         return None
 
 
 def opening(payload: Payload) -> tuple[bytes, bytes]:
     """Salt and bytes, with which anyone can check the commitment in the log."""
-    return _open(payload)
+    secret = _opened_secret(payload)
+    if payload.size > MAX_BYTES:
+        raise PayloadTooLarge(f"{payload.size:,} bytes; {MAX_BYTES:,} are opened at once. Download it.", limit=MAX_BYTES)
+    return secret[:_SALT], b"".join(_pieces(payload, secret[_SALT:], 0, None))
+
+
+def stream(payload: Payload, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """The bytes from `start` up to `end`, piece by piece, however many they are. Erased at once; InvalidTag when it comes to it."""
+    return _pieces(payload, _opened_secret(payload)[_SALT:], start, end)
+
+
+def is_whole(payload: Payload) -> bool:
+    """Whether the bytes are those of the commitment. Erased if there are none any more."""
+    secret = _opened_secret(payload)
+    summed = hashlib.sha256(secret[:_SALT])
+    for piece in _pieces(payload, secret[_SALT:], 0, None):
+        summed.update(piece)
+    return summed.hexdigest() == payload.commitment
+
+
+def _opened_secret(payload: Payload) -> bytes:
+    if payload.wrapped is None:
+        raise Erased(f"{tombstone(payload.erased_at, payload.erased_by.name if payload.erased_by else '')}.")
+    return _secret(payload)
+
+
+def _pieces(payload: Payload, data_key: bytes, start: int, end: int | None) -> Iterator[bytes]:
+    if payload.stored is None:
+        yield unseal(data_key, bytes(payload.content), payload.pk.bytes)[start:end]
+        return
+    try:
+        yield from storing.stretch(payload.stored, data_key, bound_to=payload.pk.bytes, size=payload.size, start=start, end=end)
+    except FileNotFoundError:
+        raise InvalidTag from None  # as damaged as it can be
 
 
 def shown(ids: Iterable[UUID]) -> dict[UUID, Shown]:
@@ -177,7 +268,7 @@ def rewrapped(rows: Iterable[Payload], newest: WorkspaceKey) -> tuple[int, int]:
     with transaction.atomic():
         for row in rows:
             try:
-                fresh = keys.seal(keys.unwrap(newest), _secret(row), row.pk.bytes) if row.wrapped is not None else None
+                fresh = seal(keys.unwrap(newest), _secret(row), row.pk.bytes) if row.wrapped is not None else None
             except InvalidTag:
                 closed += 1
                 continue
@@ -198,6 +289,7 @@ def erase_all(ids: Iterable[UUID], *, by: User, why: str) -> list[UUID]:
     gone = {
         "wrapped": None,
         "content": None,
+        "stored": None,
         "rendition": None,
         "findings": {},
         "erased_at": clock.now(),
@@ -205,16 +297,19 @@ def erase_all(ids: Iterable[UUID], *, by: User, why: str) -> list[UUID]:
         "erased_why": why,
     }
     with transaction.atomic():  # in order, as whoever wraps payloads anew goes about it
-        return [pk for pk in sorted(set(ids)) if Payload.objects.filter(pk=pk, erased_at=None).update(**gone) == 1]
+        return [pk for pk in sorted(set(ids)) if _erase(pk, gone)]
+
+
+def _erase(pk: UUID, gone: dict[str, Any]) -> bool:
+    rows = Payload.objects.filter(pk=pk, erased_at=None)
+    stored = rows.values_list("stored", flat=True).first()
+    if rows.update(**gone) != 1:
+        return False
+    if stored:  # the key is gone already; what a crash leaves of it is an orphan
+        transaction.on_commit(partial(storing.remove, stored), robust=True)
+    return True
 
 
 def _secret(payload: Payload) -> bytes:
     """Salt ‖ data key."""
-    return keys.unseal(keys.unwrap(payload.key), bytes(payload.wrapped), payload.pk.bytes)
-
-
-def _open(payload: Payload) -> tuple[bytes, bytes]:
-    if payload.wrapped is None or payload.content is None:
-        raise Erased(f"{tombstone(payload.erased_at, payload.erased_by.name if payload.erased_by else '')}.")
-    secret = _secret(payload)
-    return secret[:_SALT], keys.unseal(secret[_SALT:], bytes(payload.content), payload.pk.bytes)
+    return unseal(keys.unwrap(payload.key), bytes(payload.wrapped), payload.pk.bytes)

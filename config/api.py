@@ -28,6 +28,7 @@ from runs.api import router as runs
 from runs.branches_api import router as branches
 from runs.reveal_api import router as reveals
 from runs.steps_api import router as steps
+from runs.uploads_api import router as uploads
 from runs.webhook_api import router as webhooks
 
 JSON_MAX = 1024 * 1024  # bytes of a JSON body; larger content goes to its own address, as it is
@@ -224,6 +225,7 @@ api.add_router("", branches)
 api.add_router("", steps)
 api.add_router("", reveals)
 api.add_router("", webhooks)
+api.add_router("", uploads)
 api.add_router("", approvals)
 api.add_router("", outside)
 api.add_router("", policies)

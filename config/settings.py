@@ -53,9 +53,9 @@ else:
     )
     if len(SECRET_KEY) < 50:
         raise env.OddSetting("SECRET_KEY must have 50 characters or more.")
-
 # those that it came after: what they sealed opens still, until `manage.py vaultkey rewrap-master` has sealed it anew
 HANDRAIL_VAULT_KEY_OLD = tuple(_vault_key(each, "Each of HANDRAIL_VAULT_KEY_OLD") for each in env.secrets("HANDRAIL_VAULT_KEY_OLD"))
+
 # --- where people find it --------------------------------------------------------------------------------------------------------
 
 TRUST_PROXY = env.flag("TRUST_PROXY")  # a proxy in front ends TLS and sets X-Forwarded-Proto and -For, whatever a client sent
@@ -259,8 +259,28 @@ BODY_MAX = DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * 1024 * 1024  # bytes; config/asgi.
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+HANDRAIL_PAYLOAD_INLINE = env.integer("PAYLOAD_INLINE", 64 * 1024, low=0, high=12 * 1024 * 1024)  # bytes; what is larger lies in a file
+HANDRAIL_UPLOAD_MAX = env.integer("UPLOAD_MAX", 1024**3, low=1024**2, high=64 * 1024**3)  # bytes of an upload in parts
+_BUCKET = env.text("S3_BUCKET")
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},  # nothing is stored as a loose file; the vault keeps payloads
+    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},  # nothing but the vault stores files
+    # sealed payloads: on the disk, which all machines must share, or in a bucket, which needs handrail[s3]. See docs/vault.md
+    "payloads": {
+        "BACKEND": "artifacts.storing_s3.Bucket",
+        "OPTIONS": {
+            "bucket_name": _BUCKET,
+            "endpoint_url": env.url("S3_URL", schemes=("https", "http")) or None,
+            "region_name": env.text("S3_REGION") or None,
+            "access_key": env.text("S3_KEY") or None,  # without one boto3 looks where it always does
+            "secret_key": env.text("S3_SECRET") or None,
+            "default_acl": None,
+        },
+    }
+    if _BUCKET
+    else {
+        "BACKEND": "artifacts.storing.Files",
+        "OPTIONS": {"location": DATA_DIR / "payloads", "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700},
+    },
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 WHITENOISE_USE_FINDERS = True  # served from where they lie: no collectstatic to forget
@@ -352,6 +372,8 @@ CELERY_BEAT_SCHEDULE = {
     "notify": {"task": "approvals.notify", "schedule": 2.0, "options": {"expires": 10}},
     "links": {"task": "access.send_links", "schedule": 2.0, "options": {"expires": 10}},
     "tidy": {"task": "access.tidy", "schedule": 3600.0, "options": {"expires": 600}},
+    "rewrap": {"task": "artifacts.rewrap", "schedule": 30.0, "options": {"expires": 30}},
+    "collect": {"task": "artifacts.tidy", "schedule": 600.0, "options": {"expires": 600}},
     "seal": {"task": "access.seal", "schedule": 5.0, "options": {"expires": 10}},
 }
 
@@ -373,7 +395,6 @@ LOGGING = {
         "celery.app.trace": {"level": "WARNING"},  # one line a second for the sweep would bury everything else
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},
-    "rewrap": {"task": "artifacts.rewrap", "schedule": 30.0, "options": {"expires": 30}},
         "daphne": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},

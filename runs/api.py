@@ -241,10 +241,15 @@ def keep(
 def artifacts(request: HttpRequest, run_id: str) -> dict[str, Any]:
     """Each with the event that made it."""
     run = rules.get(request.actor, Run, run_id, "artifacts.view")
-    made = (
-        Event.objects.filter(run_month=run.month, run_id=run.pk, artifact__isnull=False).select_related("artifact__payload").order_by("seq")
-    )
-    return {"artifacts": [_artifact(event) for event in made.defer("body", "artifact__payload__content", "artifact__payload__rendition")]}
+    made = Event.objects.filter(run_month=run.month, run_id=run.pk, artifact__isnull=False).order_by("seq")
+    return {
+        "artifacts": [
+            _artifact(event)
+            for event in made.select_related("artifact__payload__erased_by").defer(
+                "body", "artifact__payload__content", "artifact__payload__rendition"
+            )
+        ]
+    }
 
 
 @router.get("/runs/{run_id}/evidence", response=Any, summary="Ask the seven questions")
@@ -393,4 +398,5 @@ def _as_text(role: str, given: TextIn) -> Text:
 def _artifact(event: Event) -> dict[str, Any]:
     made, payload = event.artifact, event.artifact.payload
     kept = {"label": payload.label, "media_type": payload.media_type, "size": payload.size, "commitment": payload.commitment}
-    return {"id": made.pk, "name": made.name, "version": made.version, "seq": event.seq, "erased_at": payload.erased_at, **kept}
+    gone = {"erased_at": payload.erased_at, "erased_by": payload.erased_by.name if payload.erased_by else None}
+    return {"id": made.pk, "name": made.name, "version": made.version, "seq": event.seq, **gone, **kept}

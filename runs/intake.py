@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
 import orjson
@@ -18,7 +18,7 @@ from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Artifact, Payload
 from runs import log, steps, vocabulary
-from runs.errors import EventReused, InvalidEvent, NotYourEvent, UnknownEventType
+from runs.errors import EventReused, InvalidEvent, NotYourEvent, RunEnded, UnknownEventType
 from runs.log import Held, Text
 from runs.models import Event, Run
 from runs.vocabulary import AGENT, ROUTES, ArtifactCreated, Data, PlanSet
@@ -62,14 +62,50 @@ def accept(run: Run, events: Sequence[Told], *, by: Actor, token: int | None = N
     checked = [_checked(told, place) for place, told in enumerate(events)]
     _check_twins(events)
     if run.workflow:
-        route = "POST /api/v1/runs/{id}/signals"
-        raise NotYourEvent(f"Handrail itself writes the log of a run of a workflow. To change its course: {route}.", route=route)
+        _refuse_workflow()
     sealed = _sealed(run, by, events, checked)
     with log.holding(run.pk) as held:
         steps.fence(held, token)
         batch = _Batch(held, by, _stored(held, by, events), sealed)
         batch.store()
         return [batch.accept(told, data) for told, data in zip(events, checked, strict=True)]
+
+
+def _refuse_workflow() -> NoReturn:
+    route = "POST /api/v1/runs/{id}/signals"
+    raise NotYourEvent(f"Handrail itself writes the log of a run of a workflow. To change its course: {route}.", route=route)
+
+
+def check_open(run: Run) -> None:
+    """Refuse what would come to nothing: the log of a workflow's run is Handrail's, and that of a run that ended is closed."""
+    if run.workflow:
+        _refuse_workflow()
+    if run.ended_at is not None:
+        raise RunEnded
+
+
+def accepted(run: Run, told_id: str, *, by: Actor) -> Accepted | None:
+    """What became of something that was told under this id, if it was."""
+    rows = Event.objects.filter(run_month=run.month, run_id=run.pk, sender=_sender(by, told_id))
+    seq = rows.values_list("seq", flat=True).first()
+    return None if seq is None else Accepted(told_id, seq, duplicate=True)
+
+
+def keep_artifact(run: Run, told_id: str, data: Mapping[str, Any], payload: Payload, *, by: Actor, token: int | None = None) -> Accepted:
+    """artifact.created of a payload that is sealed already: what was too large for one request. The same id again is the same event."""
+    check_open(run)
+    ours = {"artifact": str(uuid4()), "version": 1, "size": payload.size, "label": payload.label, "media_type": payload.media_type}
+    told = Told(told_id, ArtifactCreated.type, data, {})
+    known = vocabulary.parse(told.type, {**data, **ours})
+    with log.holding(run.pk) as held:
+        steps.fence(held, token)
+        there = accepted(run, told_id, by=by)
+        if there is None:
+            vault.store([payload])
+            steps.heard(held)
+            return Accepted(told_id, _Batch(held, by, {}, {})._append(told, known, {"content": payload}), duplicate=False)
+    vault.discard(payload)
+    return there
 
 
 def _checked(told: Told, place: int) -> Data:

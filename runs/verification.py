@@ -183,7 +183,6 @@ def _check_payloads(row: _Row, commitments: Mapping[str, str]) -> int | Broken:
 
 def _opens(payload: Payload) -> bool:
     try:
-        salt, data = vault.opening(payload)
+        return vault.is_whole(payload)
     except Exception:  # a sealed box that does not open is a broken one, whatever the reason
         return False
-    return vault.commit(salt, data) == payload.commitment

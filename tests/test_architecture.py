@@ -36,15 +36,19 @@ WRITERS = {
     "runs/webhooks.py": {"ReceivedWebhook", "WebhookSource", "WebhookWait", "webhooks", "webhook_waits"},
     "artifacts/vault.py": {"Payload"},
     "artifacts/keys.py": {"WorkspaceKey"},
+    "artifacts/uploading.py": {"Upload"},
     "artifacts/reveal.py": {"Reveal", "reveals"},
 }
-# who else makes a row, for the writer to save; a redaction's Policy is another thing
+# who else makes a row, for the writer to save; a redaction's Policy and a message that was uploaded are other things
 MAKERS = {"runs/starting.py": {"Run"}, "artifacts/redaction.py": {"Policy"}, "approvals/simulating.py": {"Run"}}  # the last never saves it
+MAKERS |= {"runs/uploads.py": {"Upload"}}
 # who saves one thing that it has in its hand: file → names of variables
 SAVERS = {
     "access/models.py": {"user"},
     "artifacts/boxed.py": {"drawn"},  # a picture
     "approvals/decisions.py": {"decision"},
+    "artifacts/storing.py": {"storage"},  # files
+    "artifacts/uploading.py": {"made"},
     "approvals/gate.py": {"action"},
     "approvals/grants.py": {"grant"},
     "approvals/groups.py": {"now"},

@@ -27,7 +27,7 @@ from approvals import groups, standing_grants
 from approvals.models import ProposedAction, StandingGrant
 from approvals.notifications import chasing, delegation, sending
 from approvals.notifications.models import Delegation, EscalationStep
-from artifacts import reveal, revealing, vault
+from artifacts import reveal, revealing, uploading, vault
 from artifacts.models import Artifact, Reveal
 from config import asgi, clock
 from config.api import api
@@ -183,6 +183,14 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "api/v1/runs/<run_id>/events", "in in none no no no no no ok none none in", {"json": {"id": "a", "type": "note.posted"}}),
     ("GET", "api/v1/runs/<run_id>/artifacts", THOSE_WHO_SEE, {}),
     ("POST", "api/v1/runs/<run_id>/artifacts?name=a.txt", "in in none no no no no no ok none none in", {"data": "text", "key": True}),
+    ("GET", "api/v1/runs/<run_id>/artifacts/<artifact_id>/content", "in in none no no no no no ok none none in", {}),
+    ("HEAD", "api/v1/runs/<run_id>/artifacts/<artifact_id>/content", "in in none no no no no no ok none none in", {}),
+    ("POST", "api/v1/runs/<run_id>/uploads", "in in none no no no no no ok none none in", {"json": {"name": "a", "size": 9}, "key": True}),
+    ("GET", "api/v1/uploads/<upload_id>", "in in none none none none none none ok none none in", {}),
+    ("HEAD", "api/v1/uploads/<upload_id>", "in in none none none none none none ok none none in", {}),
+    ("PATCH", "api/v1/uploads/<upload_id>", "in in none none none none none none ok none none in", {"data": "x", "offset": True}),
+    ("POST", "api/v1/uploads/<upload_id>/finish", "in in none none none none none none ok none none in", {"json": {"sha256": "0" * 64}}),
+    ("DELETE", "api/v1/uploads/<upload_id>", "in in none none none none none none ok none none in", {}),
     ("GET", "api/v1/runs/<run_id>/evidence", THOSE_WHO_SEE, {}),
     ("POST", "api/v1/runs/<run_id>/signals", "in in none no no ok no no ok none none in", {"json": {"kind": "pause"}, "key": True}),
     ("POST", "api/v1/runs/<run_id>/updates", "in in none no no ok no no no none none in", {"json": {"budgets": {"steps": 5}}}),
@@ -303,10 +311,14 @@ def things(cast, people) -> dict[str, Any]:
     proposed = propose_mail(cast, file="a,b\n1,2\n")
     by = Actor("agent", str(cast.agent.pk), cast.agent.name)
     outside = starting.start(agent=cast.agent, owner=cast.priya, by=by, title="Outside", agent_version="1")
+    ask("POST", f"/api/v1/runs/{outside.pk}/artifacts?name=a.txt", people["agent"], {"data": "text", "key": True})
+    upload = {"sender": "a", "name": "a", "label": "internal", "media_type": "text/plain", "size": 9, "outside": False}
     letter = propose_letter(cast, files=[("a.png", "image/png", image())]).action
     return {
         "run": proposed.run,
         "outside": outside,
+        "kept": Artifact.objects.get(run_id=outside.pk),
+        "upload": uploading.begin(workspace_id=cast.workspace.pk, agent_id=cast.agent.pk, run_id=outside.pk, **upload),
         "action": proposed.action,
         "letter": letter,
         "reveal": shown_to_riley(cast, letter, people["riley"]["cookie"].partition("=")[2]),
@@ -364,6 +376,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values = {"(?P<run_id>[^/]+)": run.pk, "<uuid:run_id>": run.pk, "<run_id>": run.pk, "<str:ref>": run.ref, "<int:seq>": 1}
     values |= {"<uuid:reveal_id>": things["reveal"].pk, "<payload_id>": things["reveal"].payload_id}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0, "<int:page>": 1}
+    values |= {"<artifact_id>": things["kept"].pk, "<upload_id>": things["upload"].pk}
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook", "change")}
     values |= {"<int:role_id>": things["role"].pk}
     values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}
@@ -417,7 +430,7 @@ def ask(method: str, path: str, who: Who, sent: Mapping[str, Any]) -> HttpRespon
     body = {"data": sent["json"], "content_type": "application/json"} if "json" in sent else {"data": sent.get("data")}
     if isinstance(body["data"], str):
         body["content_type"] = "text/plain"
-    headers = dict(who) | ({"Idempotency-Key": "a"} if sent.get("key") else {})
+    headers = dict(who) | ({"Idempotency-Key": "a"} if sent.get("key") else {}) | ({"Upload-Offset": "0"} if sent.get("offset") else {})
     return getattr(Client(), method.lower())(path, **{name: value for name, value in body.items() if value}, headers=headers, secure=True)
 
 

@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('artifacts', '0001_first'),
+        ("artifacts", "0001_first"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='workspacekey',
-            name='retired_at',
+            model_name="workspacekey",
+            name="retired_at",
             field=models.DateTimeField(editable=False, null=True),
         ),
     ]

@@ -25,6 +25,6 @@ class Migration(migrations.Migration):
     dependencies = [("artifacts", "0003_reveals"), ("access", "0001_first")]
 
     operations = [
-        migrations.AddField("payload", "erased_why", models.CharField(blank=True, default="", max_length=12), preserve_default=False),
+        migrations.AddField("payload", "erased_why", models.CharField(blank=True, db_default="", default="", max_length=12)),
         migrations.RunPython(give, take),
     ]

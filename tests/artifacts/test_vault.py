@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from artifacts import keys, vault
+from artifacts import keys, sealing, vault
 from artifacts.models import Label, Payload, WorkspaceKey
 from artifacts.vault import Erased, PayloadTooLarge
 from config import clock
@@ -154,7 +154,7 @@ def test_a_key_that_is_moved_to_another_workspace_does_not_open(cast):
 
 def test_the_newest_key_seals_and_the_older_still_opens(cast):
     old = kept(cast)
-    fresh = keys.seal(keys._master(), bytes(range(32)), cast.workspace.pk.bytes)
+    fresh = sealing.seal(keys._master(), bytes(range(32)), cast.workspace.pk.bytes)
     newest = WorkspaceKey.objects.create(workspace=cast.workspace, version=2, wrapped=fresh)
     new = kept(cast)
     assert new.key == newest and old.key.version == 1
