@@ -20,8 +20,9 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import get_resolver
 
-from access import keys, roles
+from access import invitations, keys, roles
 from access.models import Agent, AgentKey, RoleChange, User
+from access.people_models import Invitation
 from access.rules import SYSTEM, Actor, authenticate, person
 from approvals import groups, standing_grants
 from approvals.models import ProposedAction, StandingGrant
@@ -33,6 +34,7 @@ from config import asgi, clock
 from config.api import api
 from runs import starting, webhooks
 from runs.models import ReceivedWebhook, Run
+from tests import proving
 from tests.approvals.lettering import propose_letter
 from tests.approvals.mailing import propose_mail
 from tests.approvals.test_freezing import frozen
@@ -68,6 +70,33 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "account", PERSONS, {}),
     ("POST", "account/sessions/<uuid:session_id>/end", PERSONS, {}),
     ("POST", "account/sessions/end-others", PERSONS, {}),
+    ("GET", "account/codes", PERSONS, {}),
+    ("POST", "account/codes", PERSONS, {"data": {"code": "x"}}),
+    ("POST", "account/recovery-codes", PERSONS, {}),
+    ("POST", "account/passkeys", PERSONS, {"data": {"credential": "x"}}),
+    ("POST", "account/passkeys/options", PERSONS, {}),
+    ("POST", "account/factors/<int:factor_id>/removal", PERSONS, {}),
+    ("GET", "confirm", PERSONS, {}),
+    ("POST", "confirm", PERSONS, {"data": {"hr_with": "x"}}),
+    ("POST", "confirm/passkey/options", PERSONS, {}),
+    ("GET", "sign-in/second", "in " * 12, {}),  # first the password
+    ("POST", "sign-in/second", "in " * 12, {"data": {"code": "000000"}}),
+    ("POST", "sign-in/passkey", EVERYBODY, {"data": {"credential": "x"}}),
+    ("POST", "sign-in/passkey/options", EVERYBODY, {}),
+    # the people of a workspace, and what lets somebody in
+    ("GET", "people", "in in ok no no no ok no no no no in", {}),
+    ("POST", "people/invitations", "in in ok no no no ok no no no no in", {"data": {"email": "x"}}),
+    ("POST", "people/invitations/<uuid:invitation_id>", "in in none none none none ok none none none none in", {"data": {"do": "again"}}),
+    ("GET", "people/<uuid:user_id>", "in in none no no no ok no no no no in", {}),
+    ("POST", "people/<uuid:user_id>/changes", "in in none no no no ok no no no no in", {"data": {"do": "x"}}),
+    ("GET", "invitations", EVERYBODY, {}),
+    ("POST", "invitations", EVERYBODY, {}),
+    ("GET", "passwords", EVERYBODY, {}),
+    ("POST", "passwords", EVERYBODY, {"data": {"password": "x"}}),
+    ("GET", "sign-in/forgot", EVERYBODY, {}),
+    ("POST", "sign-in/forgot", EVERYBODY, {"data": {"email": "riley@fernhill.example"}}),
+    ("GET", "sign-in/sso", "none " * 12, {}),  # it is not set up
+    ("GET", "sign-in/sso/callback", "none " * 12, {}),
     ("POST", "account/password", PERSONS, {"data": {"old": "x", "new": "y"}}),
     # permissions
     ("GET", "permissions", "in in ok no ok no ok ok no no no in", {}),
@@ -295,6 +324,7 @@ def people(cast) -> dict[str, Who]:
 def signed_in(user: User) -> Who:
     browser = Client()
     browser.force_login(user)
+    proving.shown(browser)  # the table is about rights; what is asked for again is told in tests/access
     return {"cookie": f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"}
 
 
@@ -327,6 +357,7 @@ def things(cast, people) -> dict[str, Any]:
         "group": groups.make(cast.workspace.pk, name="Finance", members=[cast.riley.pk], by=None),
         "artifact": Artifact.objects.filter(run_id=proposed.run.pk).earliest("created_at"),
         "delegation": away(cast),
+        "invitation": invited(cast),
         "message": sending.send_test(person(cast.riley.pk), cast.workspace.pk, "mail"),
         "step": step(cast),
         "webhook": dead_letter(cast),
@@ -352,6 +383,11 @@ def dead_letter(cast) -> ReceivedWebhook:
     source, _ = webhooks.make_source(cast.agent, "desk", by=SYSTEM)
     body = vault.keep(cast.workspace.pk, b"{}", label="personal", media_type="application/json")
     return ReceivedWebhook.objects.create(source=source, delivery="a", digest="0" * 64, body=body, state="dead")
+
+
+def invited(cast) -> Invitation:
+    ada, reviewer = person(cast.ada.pk), cast.workspace.roles.get(name="reviewer")
+    return invitations.invite(cast.workspace.pk, email="new@fernhill.example", role=reviewer, by=ada, by_mail=True)
 
 
 def standing_grant(cast) -> StandingGrant:
@@ -383,7 +419,8 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
     values |= {"<source_id>": NOBODY, "<uuid:source_id>": things["webhook"].source_id}
     values |= {"<uuid:group_id>": things["group"].pk, "<group_id>": things["group"].pk}
-    values |= {"<uuid:session_id>": NOBODY}
+    values |= {"<uuid:invitation_id>": things["invitation"].pk, "<uuid:user_id>": things["invitation"].invited_by_id}
+    values |= {"<uuid:session_id>": NOBODY, "<int:factor_id>": 0}
     values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
     for blank, value in values.items():
         address = address.replace(blank, str(value))
