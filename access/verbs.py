@@ -116,6 +116,7 @@ VERBS: Mapping[str, Verb] = {
     "vault_key_retired": Verb("vault", "Retired a key of the vault"),
     "vault_key_destroyed": Verb("vault", "Destroyed a key of the vault"),
     "vault_key_resealed": Verb("vault", "Sealed a key of the vault with the new master key"),
+    "rerendered": Verb("vault", "Made {payloads} renditions anew, of {looked} looked at"),
     "payload_erased": Verb("vault", "Erased a payload for good: {reason}"),
     # break-glass
     "glass_broken": Verb("breakglass", "Took rights by break-glass, {minutes} minutes"),

@@ -13,7 +13,7 @@ class Reasons:
         return vault.keep(workspace_id, text, label="internal").pk
 
     def shown(self, ids: Iterable[UUID]) -> dict[UUID, str]:
-        return {pk: plain(found.text) if found.erased_at is None else "Erased" for pk, found in vault.shown(ids).items()}
+        return {pk: plain(found.text) for pk, found in vault.shown(ids).items()}
 
 
 def register() -> None:

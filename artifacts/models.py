@@ -51,6 +51,7 @@ class Payload(models.Model):
     stored = models.CharField(max_length=120, null=True, editable=False)  # that file's name in the storage `payloads`
     rendition = models.TextField(null=True)  # redacted; the only form that leaves the vault without a recorded reveal
     findings = models.JSONField(default=dict)  # kind → how many were hidden
+    rules = models.PositiveBigIntegerField(default=0, db_default=0)  # the version of the rules that the rendition was made under
     created_at = models.DateTimeField(default=clock.now, editable=False)
     erased_at = models.DateTimeField(null=True, blank=True)
     erased_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
@@ -70,6 +71,7 @@ class Payload(models.Model):
             ),
             models.UniqueConstraint(fields=["stored"], name="payload_stored_once", condition=Q(stored__isnull=False)),
         ]
+        indexes = [models.Index(fields=["workspace", "rules"], name="payload_rules")]  # the job that makes renditions anew
 
     def __str__(self) -> str:
         return f"{self.size} bytes of {self.media_type}, {self.label}"

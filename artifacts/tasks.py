@@ -4,7 +4,8 @@ import time
 
 from celery import shared_task
 
-from artifacts import rotation, tidying
+from access.models import Workspace
+from artifacts import rerendering, rotation, tidying
 
 AT_A_TIME = 20.0  # seconds
 
@@ -20,3 +21,12 @@ def rewrap() -> None:
 @shared_task(name="artifacts.tidy", ignore_result=True, expires=600)
 def tidy() -> None:
     tidying.tidy()
+
+
+@shared_task(name="artifacts.rerender", ignore_result=True, expires=60)
+def rerender() -> None:
+    until = time.monotonic() + AT_A_TIME
+    for workspace in Workspace.objects.order_by("pk"):
+        for _ in rerendering.rerender(workspace):
+            if time.monotonic() > until:
+                return

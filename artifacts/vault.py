@@ -24,7 +24,7 @@ from access.errors import Refusal
 from access.ids import uuid7
 from access.inserting import Statement
 from access.models import User
-from artifacts import keys, storing
+from artifacts import keys, ruling, storing
 from artifacts.models import Label, Payload, WorkspaceKey
 from artifacts.redaction import Rendition, redact
 from artifacts.rendition import PROMPT, SECRET, UNREADABLE, Hidden, Text, marked
@@ -107,6 +107,7 @@ _COLUMNS = {
     "content": "bytea",
     "stored": "text",
     "erased_why": "text",
+    "rules": "bigint",
     "rendition": "text",
     "findings": "jsonb",
     "created_at": "timestamptz",
@@ -134,7 +135,9 @@ def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: st
     read = _Read(pieces, hashlib.sha256(salt))
     where = {"stored": storing.put(_file(pk), data_key, read, bound_to=pk.bytes)} if stored else {}
     where = where or {"content": seal(data_key, b"".join(read), pk.bytes)}
-    rendition = redact(read.head, media_type=media_type, label=label) if read.size <= MAX_BYTES else _unseen(read.size, media_type, label)
+    rules, policy = ruling.rules(key.workspace_id)
+    whole = read.size <= MAX_BYTES
+    rendition = redact(read.head, media_type=media_type, label=label, policy=policy) if whole else _unseen(read.size, media_type, label)
     return Payload(
         id=pk,
         workspace_id=key.workspace_id,
@@ -146,6 +149,7 @@ def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: st
         wrapped=seal(keys.unwrap(key), salt + data_key, pk.bytes),
         rendition=rendition.text,
         findings=dict(rendition.findings),
+        rules=rules,
         **where,
     )
 
@@ -276,6 +280,20 @@ def rewrapped(rows: Iterable[Payload], newest: WorkspaceKey) -> tuple[int, int]:
             moved += same.update(key=newest, wrapped=fresh)
         keys.needed_again({row.key_id for row in rows})
     return moved, closed
+
+
+def rerendered(made: Iterable[tuple[Payload, Rendition]], rules: int) -> int:
+    """Keep renditions that were made anew under later rules. How many changed by it.
+
+    One transaction. What was erased meanwhile, or made anew by somebody else, stays as it is.
+    """
+    changed = 0
+    with transaction.atomic():
+        for row, rendition in made:
+            same = Payload.objects.filter(pk=row.pk, erased_at=None, rules=row.rules)
+            kept = same.update(rendition=rendition.text, findings=dict(rendition.findings), rules=rules)
+            changed += kept and rendition.text != row.rendition
+    return changed
 
 
 def erase(payload: Payload, *, by: User, why: str = "") -> None:

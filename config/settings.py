@@ -373,6 +373,7 @@ CELERY_BEAT_SCHEDULE = {
     "links": {"task": "access.send_links", "schedule": 2.0, "options": {"expires": 10}},
     "tidy": {"task": "access.tidy", "schedule": 3600.0, "options": {"expires": 600}},
     "rewrap": {"task": "artifacts.rewrap", "schedule": 30.0, "options": {"expires": 30}},
+    "rerender": {"task": "artifacts.rerender", "schedule": 60.0, "options": {"expires": 60}},
     "collect": {"task": "artifacts.tidy", "schedule": 600.0, "options": {"expires": 600}},
     "seal": {"task": "access.seal", "schedule": 5.0, "options": {"expires": 10}},
 }
