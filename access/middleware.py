@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 
-from access import open_sessions
+from access import keys, open_sessions
 from access.rules import Actor, authenticate
 
 
@@ -18,6 +18,8 @@ class ActorMiddleware:
         request.actor = SimpleLazyObject(lambda: actor_of(request))
         response = self.get_response(request)
         open_sessions.used(request)
+        if "Authorization" in request.headers:
+            keys.used(request.actor)  # after the answer: in no transaction of what the key was used for
         return response
 
 

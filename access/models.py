@@ -8,6 +8,7 @@ from access import append_only
 from access.audit_models import AuditSeal, RefusalTally, Sealer  # noqa: F401  Django looks for models here
 from access.ids import uuid7
 from access.people_models import Invitation, OpenSession, PasswordLink, SsoIdentity  # noqa: F401  Django looks for models here
+from access.key_models import AgentKey, ProvisionerKey  # noqa: F401  Django looks for models here
 from access.role_models import RoleChange, RoleVersion  # noqa: F401  Django looks for models here
 from config import clock
 
@@ -99,34 +100,17 @@ class Agent(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="agents")
     name = models.SlugField(max_length=60)
     owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="agents")
+    provisioner = models.UUIDField(null=True, editable=False)  # the line of keys that made it, and that alone of all may make its keys
     created_at = models.DateTimeField(default=clock.now, editable=False)
 
     workspace_path = "workspace"
+    provisioner_path = "provisioner"
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="agent_name_once")]
 
     def __str__(self) -> str:
         return self.name
-
-
-class AgentKey(models.Model):
-    """A credential of one agent. Only its SHA-256 is kept; the key itself is printed once, by `manage.py agentkey`."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="keys")
-    name = models.CharField(max_length=60)
-    prefix = models.CharField(max_length=16)  # the first characters, so that a person can tell keys apart
-    digest = models.CharField(max_length=64, unique=True)
-    capabilities = models.JSONField(default=list)
-    created_at = models.DateTimeField(default=clock.now, editable=False)
-    expires_at = models.DateTimeField()
-    revoked_at = models.DateTimeField(null=True, blank=True)
-
-    workspace_path = "agent__workspace"
-
-    def __str__(self) -> str:
-        return f"{self.prefix}… ({self.name})"
 
 
 @append_only.protect
@@ -136,7 +120,7 @@ class AuditEntry(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, null=True, related_name="+")
     at = models.DateTimeField(default=clock.now, editable=False)
-    actor_kind = models.CharField(max_length=10)
+    actor_kind = models.CharField(max_length=12)
     actor_id = models.CharField(max_length=40, blank=True)
     verb = models.CharField(max_length=40)  # signed_in, sign_in_refused, key_created, run_started …
     subject_kind = models.CharField(max_length=40, blank=True)

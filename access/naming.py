@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from access.ids import as_uuid
-from access.models import Agent, AgentKey, Role, User
+from access.models import Agent, AgentKey, ProvisionerKey, Role, User
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,16 @@ def _keys(ids: Collection[str]) -> dict[str, Named]:
     return {str(pk): Named(f"{agent} ({name})") for pk, agent, name in rows}
 
 
+def _provisioners(ids: Collection[str]) -> dict[str, Named]:
+    """By their line: the name is that of the newest."""
+    rows = ProvisionerKey.objects.filter(line__in=uuids(ids)).order_by("created_at").values_list("line", "name")
+    return {str(line): Named(f"Provisioner {name}") for line, name in rows}
+
+
+def _provisioner_keys(ids: Collection[str]) -> dict[str, Named]:
+    return {str(pk): Named(name) for pk, name in ProvisionerKey.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
+
+
 def _roles(ids: Collection[str]) -> dict[str, Named]:
     rows = Role.objects.filter(pk__in=[int(each) for each in ids if each.isdecimal()]).values_list("pk", "name")
     return {str(pk): Named(name.capitalize()) for pk, name in rows}
@@ -86,4 +96,6 @@ register("user", _users)
 register("human", _users)
 register("agent", _agents)
 register("agent_key", _keys)
+register("provisioner", _provisioners)
+register("provisioner_key", _provisioner_keys)
 register("role", _roles)

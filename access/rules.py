@@ -7,6 +7,7 @@ Unknown means no: a model without `workspace_path`, a capability nobody lists, a
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import F, Model, QuerySet
 
 from access.errors import Forbidden, NotFound, NotSignedIn
-from access.models import AgentKey, Membership, Role, User
+from access.models import AgentKey, Membership, ProvisionerKey, Role, User
 from config import clock
 
 CAPABILITIES: Mapping[str, str] = {
@@ -34,6 +35,8 @@ CAPABILITIES: Mapping[str, str] = {
     "reveal.internal": "Reveal internal values",
     "reveal.personal": "Reveal personal data, with a reason, anywhere",
     "payloads.erase": "Erase payloads for good",
+    "agents.create": "Make agents (provisioner keys)",
+    "agents.keys": "Make, rotate and revoke keys of the agents it made (provisioner keys)",
     "access.manage": "Manage people, roles, agents and keys",
     "audit.view": "Read the audit trail",
 }
@@ -74,7 +77,9 @@ AGENT_CAPABILITIES = (
     "actions.redeem",
     "artifacts.view",
 )
-AGENTS_ALONE = frozenset({"runs.write", "actions.propose", "actions.redeem"})  # nobody's role gives these, whatever it lists
+PROVISIONER_CAPABILITIES = ("agents.create", "agents.keys")
+# nobody's role gives these, whatever it lists
+AGENTS_ALONE = frozenset({"runs.write", "actions.propose", "actions.redeem", *PROVISIONER_CAPABILITIES})
 PEOPLES = frozenset(CAPABILITIES) - AGENTS_ALONE
 
 M = TypeVar("M", bound=Model)
@@ -84,13 +89,16 @@ M = TypeVar("M", bound=Model)
 class Actor:
     """Somebody who asks for something. `grants` maps a workspace's id to the capabilities held there."""
 
-    kind: str  # human | agent | system | nobody
+    kind: str  # human | agent | provisioner | system | nobody
     id: str = ""
     name: str = ""
     grants: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
     access_version: int = 0
     signed_in: str = ""  # password | demo | key
-    key_id: str = ""  # agents: the key that was used
+    key_id: str = ""  # programs: the key that was used
+    key_seen: datetime | None = None  # programs: when it was used before, to the minute
+    workflows: frozenset[str] = frozenset()  # agents: of which alone they may start runs; empty: of any
+    tools: frozenset[str] = frozenset()  # agents: with which alone they may act; empty: with any
     role: str = ""  # people: what the role is called, for the eye only; rights are in `grants`
     session: str = ""  # people: a digest of the session they came by; what is revealed is shown in it alone
 
@@ -123,7 +131,7 @@ def authenticate(scope: Mapping[str, Any]) -> Actor:
     """
     header = next((value for name, value in scope.get("headers", ()) if name.lower() == b"authorization"), None)
     if header is not None:
-        return _agent(header)
+        return _program(header)
     user = scope.get("user")
     if user is None or not user.is_authenticated:
         return NOBODY
@@ -152,15 +160,29 @@ def person(user_id: UUID, *, signed_in: str = "password", session: str = "") -> 
     return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, role=role, session=session)
 
 
-def _agent(header: bytes) -> Actor:
+def _program(header: bytes) -> Actor:
     scheme, _, token = header.partition(b" ")
     if scheme.lower() != b"bearer":
         return NOBODY
-    key = _valid_keys().select_related("agent").filter(digest=hashlib.sha256(token.strip()).hexdigest()).first()
-    if key is None:
-        return NOBODY
+    token = token.strip()
+    digest = hashlib.sha256(token).hexdigest()
+    if token.startswith(b"hrp_"):
+        maker = _valid_provisioners().filter(digest=digest).first()
+        return _provisioner(maker) if maker else NOBODY
+    key = _valid_keys().select_related("agent").filter(digest=digest).first()
+    return _agent(key) if key else NOBODY
+
+
+def _agent(key: AgentKey) -> Actor:
     held = frozenset(key.capabilities) & frozenset(AGENT_CAPABILITIES)
-    return Actor("agent", str(key.agent_id), key.agent.name, {key.agent.workspace_id: held}, 0, "key", str(key.pk))
+    scope = {"workflows": frozenset(key.workflows), "tools": frozenset(key.tools), "key_seen": key.last_used_at}
+    return Actor("agent", str(key.agent_id), key.agent.name, {key.agent.workspace_id: held}, 0, "key", str(key.pk), **scope)
+
+
+def _provisioner(key: ProvisionerKey) -> Actor:
+    """Known by its line, so that it is the same one after it was rotated."""
+    held = frozenset(key.capabilities) & frozenset(PROVISIONER_CAPABILITIES)
+    return Actor("provisioner", str(key.line), key.name, {key.workspace_id: held}, 0, "key", str(key.pk), key_seen=key.last_used_at)
 
 
 def _valid_keys() -> QuerySet[AgentKey]:
@@ -169,12 +191,19 @@ def _valid_keys() -> QuerySet[AgentKey]:
     return keys.filter(agent__owner__memberships__workspace=F("agent__workspace"), agent__owner__memberships__deactivated_at=None)
 
 
+def _valid_provisioners() -> QuerySet[ProvisionerKey]:
+    keys = ProvisionerKey.objects.filter(revoked_at=None, expires_at__gt=clock.now(), owner__is_active=True)
+    return keys.filter(owner__memberships__workspace=F("workspace"), owner__memberships__deactivated_at=None)
+
+
 def refresh(actor: Actor) -> Actor:
     """The same actor with the rights it has now; used by open sockets. Nobody if it has none left."""
     if actor.kind == "human":
         return person(UUID(actor.id), signed_in=actor.signed_in, session=actor.session)
     if actor.kind == "agent":
         return actor if _valid_keys().filter(pk=actor.key_id).exists() else NOBODY
+    if actor.kind == "provisioner":
+        return actor if _valid_provisioners().filter(pk=actor.key_id).exists() else NOBODY
     return NOBODY
 
 
@@ -192,6 +221,9 @@ def visible(actor: Actor, model: type[M], capability: str) -> QuerySet[M]:
     rows = model._default_manager.filter(**{f"{model.workspace_path}__in": actor.workspaces(capability)})
     if actor.kind == "agent":
         path = getattr(model, "agent_path", None)
+        rows = rows.filter(**{path: actor.id}) if path else rows.none()
+    if actor.kind == "provisioner":
+        path = getattr(model, "provisioner_path", None)
         rows = rows.filter(**{path: actor.id}) if path else rows.none()
     return rows
 
@@ -231,6 +263,23 @@ def require(actor: Actor, *capabilities: str) -> UUID:
 
 def _lacks(capability: str) -> Forbidden:
     return Forbidden(f"This needs the right “{CAPABILITIES.get(capability, capability)}”.", capability=capability)
+
+
+class OutOfScope(Forbidden):
+    """This key is not for that."""
+
+
+def check_scope(actor: Actor, *, workflow: str | None = None, tool: str = "") -> None:
+    """OutOfScope if an agent's key is for other workflows, or for other tools. `workflow` "": a run that the agent works on itself."""
+    if workflow is not None and actor.workflows and workflow not in actor.workflows:
+        raise OutOfScope(f"It starts runs of {', '.join(sorted(actor.workflows))} alone.", workflows=sorted(actor.workflows))
+    if tool and actor.tools and tool not in actor.tools:
+        raise OutOfScope(f"It acts with {', '.join(sorted(actor.tools))} alone.", tools=sorted(actor.tools))
+
+
+def held_by_key(key: AgentKey | ProvisionerKey) -> tuple[str, ...]:
+    """What a key is good for, in the order of CAPABILITIES. For pages and for access/keys.py."""
+    return tuple(each for each in CAPABILITIES if each in key.capabilities)
 
 
 def held_by(role: Role) -> tuple[str, ...]:

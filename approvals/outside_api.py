@@ -59,6 +59,7 @@ class AnswerIn(Strict):
 def propose(request: HttpRequest, run_id: str, body: ActionIn, idempotency_key: Key, handrail_token: Token = None) -> Status:
     """The tool must be declared, and its policy judges. The digest is that of `exact`. The same key again gives the first (200)."""
     run = rules.get(request.actor, Run, run_id, "actions.propose")
+    rules.check_scope(request.actor, tool=body.tool)
     put_up = outside.propose(
         run,
         by=request.actor,
@@ -85,6 +86,7 @@ def answer(request: HttpRequest, action_id: str, body: AnswerIn) -> Status:
 def redeem(request: HttpRequest, action_id: str, body: RedemptionIn, handrail_token: Token = None) -> Status:
     """Run exactly `exact`, once, and report until `report_by`. The same holder again is answered the same (200), anybody else 409."""
     found = rules.get(request.actor, ProposedAction, action_id, "actions.redeem")
+    rules.check_scope(request.actor, tool=found.tool)
     taken = outside.redeem(found, by=request.actor, digest=body.digest, holder=body.holder, lease=handrail_token)
     return Status(200 if taken.again else 201, {"redemption": _as_redemption(taken)})
 

@@ -19,6 +19,7 @@ from access import problems
 from access.api import known
 from access.audit_api import router as audit
 from access.errors import AWAY, RETRY_AFTER, BadInput, DatabaseAway, NotFound, NotSignedIn, Refusal
+from access.key_api import router as agents
 from approvals.api import router as approvals
 from approvals.canonical import HALF_PAIR, NotCanonical, parse_json
 from approvals.outside_api import router as outside
@@ -220,6 +221,7 @@ api = NinjaAPI(
     renderer=Orjson(),
 )
 api.add_router("", audit)
+api.add_router("", agents)
 api.add_router("", runs)
 api.add_router("", branches)
 api.add_router("", steps)

@@ -157,6 +157,7 @@ def start(request: HttpRequest, body: StartIn, idempotency_key: Key) -> Status:
     """An agent outside starts a run it works on itself, or one of a loaded `workflow`. The same key again gives the same run."""
     actor: Actor = request.actor
     agent = _agent(actor, body.agent)
+    rules.check_scope(actor, workflow=body.workflow or "")
     run = starting.start(
         agent=agent,
         owner=agent.owner,

@@ -78,6 +78,7 @@ def _difference(found: replaying.Difference) -> dict[str, Any]:
 def fork(request: HttpRequest, run_id: str, body: ForkIn, idempotency_key: Key) -> Status:
     """Another run goes on from there; nothing that was completed before is done again, and no approval comes with it."""
     run = rules.get(request.actor, Run, run_id, "runs.start")
+    rules.check_scope(request.actor, workflow=run.workflow)
     made = forking.fork(
         run, by=request.actor, key=idempotency_key, step=body.step or "", at=body.after or 0, edits=body.input, note=body.note
     )

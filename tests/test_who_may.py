@@ -103,6 +103,12 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "permissions/history", "in in ok no ok no ok ok no no no in", {}),
     ("GET", "permissions/log", "in in ok no ok no ok ok no no no in", {}),
     ("POST", "permissions/log/exports", "in in ok no ok no ok ok no no no in", {"data": {"form": "csv"}}),
+    ("GET", "permissions/agents", "in in ok no no no ok no no no no in", {}),
+    ("POST", "permissions/agents", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
+    ("POST", "permissions/agents/<uuid:agent_id>/keys", "in in none none none none ok none none none none in", {"data": {"name": ""}}),
+    ("POST", "permissions/provisioners", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
+    ("POST", "permissions/keys/<str:kind>/<uuid:key_id>/rotation", "in in none none none none ok none none none none in", {"data": {}}),
+    ("POST", "permissions/keys/<str:kind>/<uuid:key_id>/revocation", "in in none none none none ok none none none none in", {}),
     ("GET", "permissions/roles/new", "in in ok no no no ok no no no no in", {}),
     ("POST", "permissions/roles/new", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
     ("GET", "permissions/roles/<int:role_id>", "in in none none ok none ok ok none none none in", {}),
@@ -205,6 +211,16 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "api/v1/", "none " * 12, {}),
     ("GET", "api/v1/openapi.json", "in in ok ok ok ok ok ok ok ok ok in", {}),
     ("GET", "api/v1/audit", "in in ok no ok no ok ok no no no in", {}),
+    ("GET", "api/v1/agents", "in in ok no no no ok no no no no in", {}),
+    ("POST", "api/v1/agents", "in in ok no no no ok no no no no in", {"json": {"name": ""}}),
+    ("POST", "api/v1/agents/<agent_id>/keys", "in in none none none none ok none none none none in", {"json": {"name": "x"}}),
+    (
+        "POST",
+        "api/v1/agents/<agent_id>/keys/<key_id>/rotations",
+        "in in none none none none ok none none none none in",
+        {"json": {"overlap_minutes": 0}},
+    ),
+    ("DELETE", "api/v1/agents/<agent_id>/keys/<key_id>", "in in none none none none ok none none none none in", {}),
     ("GET", "api/v1/runs", "in in ok ok ok ok ok ok ok ok ok in", {}),
     ("POST", "api/v1/runs", "in in ok no no ok no no ok ok ok in", {"json": {"title": "x", "agent_version": "1"}, "key": True}),
     ("GET", "api/v1/runs/<run_id>", THOSE_WHO_SEE, {}),
@@ -363,6 +379,7 @@ def things(cast, people) -> dict[str, Any]:
         "webhook": dead_letter(cast),
         "change": role_change(cast),
         "role": cast.workspace.roles.get(name="operator"),
+        "key": keys.make(cast.agent, name="spare", by=SYSTEM)[0],
     }
 
 
@@ -414,7 +431,9 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0, "<int:page>": 1}
     values |= {"<artifact_id>": things["kept"].pk, "<upload_id>": things["upload"].pk}
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook", "change")}
-    values |= {"<int:role_id>": things["role"].pk}
+    values |= {"<int:role_id>": things["role"].pk, "<str:kind>": "agent"}
+    values |= {blank: things["key"].agent_id for blank in ("<uuid:agent_id>", "<agent_id>")}
+    values |= {blank: things["key"].pk for blank in ("<uuid:key_id>", "<key_id>")}
     values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}
     values |= {"<source_id>": NOBODY, "<uuid:source_id>": things["webhook"].source_id}
