@@ -24,6 +24,7 @@ class Person(NamedTuple):
     name: str
     role: str
     about: str
+    more: bool = False  # another one of a role of which one is enough to look around
 
     @property
     def first_name(self) -> str:
@@ -64,7 +65,9 @@ def people() -> list[Person]:
         .order_by("user__created_at", "user__name")
     )
     found = {m.user_id: Person(m.user_id, m.user.name, m.role.name, ABOUT[m.role.name]) for m in members}
-    return sorted(found.values(), key=lambda person: list(ABOUT).index(person.role))
+    ordered = sorted(found.values(), key=lambda person: list(ABOUT).index(person.role))
+    admins = [person.id for person in ordered if person.role == "admin"]
+    return [person._replace(more=person.id in admins[1:]) for person in ordered]
 
 
 def person(user_id: str) -> User | None:

@@ -7,7 +7,7 @@ from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from access import audit, open_sessions, reasons, rules, standing
+from access import audit, open_sessions, reasons, roles, rules, standing
 from access.errors import NotFound, Refusal
 from access.models import Agent, Membership, Role, User
 from access.people_models import Invitation
@@ -147,6 +147,7 @@ def _last_admin(member: Membership, *, keeps: bool) -> None:
     """LastAdmin if nobody would be left to manage people. The rows are locked, so that two who go at once don't pass each other."""
     if keeps:
         return
+    roles.hold(member.workspace_id)  # nor does a change of a role
     rows = Membership.objects.select_for_update().filter(workspace_id=member.workspace_id, deactivated_at=None, user__is_active=True)
     left = [row for row in rows.order_by("pk").select_related("role") if row.pk != member.pk and MANAGE in rules.held_by(row.role)]
     if MANAGE in rules.held_by(member.role) and not left:

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import permissions, places, reasons, role_history, roles, rules
+from access import permissions, places, reasons, role_history, roles, rules, step_up
 from access.errors import NotFound, Refusal
 from access.models import Role
 from access.places import Place
@@ -105,6 +105,8 @@ def change(request: HttpRequest, change_id: UUID) -> HttpResponse:
     here = places.place(request, *READ, within=found.workspace_id)
     if request.method != "POST":
         return _drawn(request, here, found.role, change=found)
+    if request.POST.get("do") == "confirm":
+        step_up.require(request)
     try:
         return _settled(request, here, found)
     except Refusal as error:
@@ -133,6 +135,7 @@ def _asked(request: HttpRequest, here: Place, found: Role | None) -> HttpRespons
     typed = _typed(request, found)
     if request.POST.get("do") != "ask":
         return _drawn(request, here, found, typed=typed)
+    step_up.require(request)
     sent = request.POST.get("base", "")
     base = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 10 else 0
     try:

@@ -83,6 +83,7 @@ VERBS: Mapping[str, Verb] = {
     "provisioner_revoked": Verb("keys", "Revoked the provisioner key {subject}"),
     # policies, groups, standing grants
     "policy_saved": Verb("policy", "Put version {version} of the policies in force"),
+    "action_tried": Verb("policy", "Tried {subject} again in the simulator"),
     "policy_tried": Verb("policy", "Tried a draft of the policies on {of} actions"),
     "group_saved": Verb("policy", "Saved the group {subject}, version {version}"),
     "standing_grant_made": Verb("policy", "Approved the like of an action, {budget} times"),

@@ -72,7 +72,7 @@ def _drawn(
     wanted: Wanted | None = None,
     error: Refusal | None = None,
 ) -> HttpResponse:
-    chosen = TOOLS.get(typed.tool)
+    chosen, past = TOOLS.get(typed.tool), wanted.past if wanted else None
     context: dict[str, Any] = {
         "place": here,
         "typed": typed,
@@ -82,7 +82,8 @@ def _drawn(
         "recent": _recent(here.id),
         "found": found,
         "error": error,
-        "title": chosen.title if chosen else typed.tool,
+        "past": past,
+        "title": TOOLS[past.tool].title if past else chosen.title if chosen else typed.tool,
     }
     if found is not None:
         context |= {"needs": _needs(found), "without": _without(found), "able": listed([user.name for user in found.able], most=6)}

@@ -7,6 +7,7 @@ from django.test import Client
 
 from access import permissions, roles, rules
 from access.models import Role, RoleChange, User
+from tests import proving
 from tests.approvals.mailing import text
 from tests.cast import Cast, member
 from tests.factories import actor, make_run
@@ -18,6 +19,7 @@ WHY = "Operators asked to read who changed what."
 def browser(user: User) -> Client:
     client = Client()
     client.force_login(user)
+    proving.shown(client)
     return client
 
 
@@ -126,6 +128,17 @@ def test_the_second_admin_confirms_what_the_first_one_asked_for(cast: Cast, djan
     assert "Ada, confirmed by Rafael" in text(ada.get(f"/permissions/roles/{of.pk}"))
     assert "Rafael confirmed" in text(ada.get(at)) and rafael.post(at, {"do": "confirm"}).status_code == 409
     assert "as second admin; Ada asked" in text(ada.get("/permissions/history"))
+
+
+def test_asking_and_confirming_take_a_session_that_has_just_shown_who_it_is(cast: Cast) -> None:
+    rafael, of, stale = member(cast.workspace, "rafael", "admin"), role(cast), Client()
+    stale.force_login(cast.ada)
+    assert "confirm" in stale.post(f"/permissions/roles/{of.pk}", form(of, more={"audit.view"})).content.decode().lower()
+    assert not RoleChange.objects.exists()
+    asked = browser(cast.ada).post(f"/permissions/roles/{of.pk}", form(of, more={"audit.view"}))
+    stale.force_login(rafael)
+    stale.post(asked["Location"], {"do": "confirm"})
+    assert RoleChange.objects.get().state == "waiting"
 
 
 def test_a_new_role_that_waits_can_be_refused(cast: Cast) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from access import roles
 from access.models import Agent, Membership, Role, User, Workspace
-from access.rules import ROLES
 from approvals import demo as approvals_demo
 
 PEOPLE = (
@@ -15,6 +15,7 @@ PEOPLE = (
     ("Morgan Bell", "manager"),
     ("Otto Brandt", "operator"),
     ("Ada Lindqvist", "admin"),
+    ("Rafael Costa", "admin"),  # so that a change of roles takes two
 )
 # each called as the workflow that it runs; the last runs outside
 AGENTS = ("support-triage", "triage-loop", "triage-played", "back-office", "outside-loop")
@@ -30,18 +31,14 @@ class Command(BaseCommand):
         workspace, _created = Workspace.objects.get_or_create(
             slug="fernhill", defaults={"name": "Fernhill", "mail_domains": ["fernhill.example"]}
         )
-        roles = {name: _role(workspace, name) for name in ROLES}
+        held = roles.set_up(workspace)
         for name, role in PEOPLE:
-            _person(workspace, name, roles[role])
-        owner = _person(workspace, OWNER[0], roles[OWNER[1]])
+            _person(workspace, name, held[role])
+        owner = _person(workspace, OWNER[0], held[OWNER[1]])
         for name in AGENTS:
             Agent.objects.get_or_create(workspace=workspace, name=name, defaults={"owner": owner})
         approvals_demo.policies(workspace)
         approvals_demo.finance(workspace)
-
-
-def _role(workspace: Workspace, name: str) -> Role:
-    return Role.objects.get_or_create(workspace=workspace, name=name, defaults={"capabilities": list(ROLES[name])})[0]
 
 
 def _person(workspace: Workspace, name: str, role: Role) -> User:

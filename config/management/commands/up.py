@@ -237,6 +237,6 @@ def _not_ready(port: int) -> str:
 
 _DEMO_GREETING = """
   Handrail is ready:  {where}
-  Sign in there by choosing who to be: Riley or Sam, reviewers; Morgan, manager; Otto, operator; Ada, admin.
+  Sign in there by choosing who to be: Riley or Sam, reviewers; Morgan, manager; Otto, operator; Ada or Rafael, admins.
   Its data is kept in {data}. Ctrl-C stops it.
 """
