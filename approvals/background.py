@@ -15,6 +15,7 @@ from django.db.models import Q
 
 from approvals.models import ProposedAction
 from artifacts import vault
+from artifacts.gist import gist
 from artifacts.models import Label
 from artifacts.rendition import UNREADABLE
 from artifacts.revealing import REVEALABLE
@@ -27,8 +28,7 @@ from runs.vocabulary import LOOK_UP
 
 EVIDENCE = 8
 HEADER = re.compile(r"[A-Z][A-Za-z-]{1,30}: |[ \t]")  # or the continuation of one
-QUOTE = 280
-WRAPPED = 56  # characters; a line that is shorter was ended by who wrote it
+QUOTE = 180  # characters
 _BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called")
 _PLAN = ("plan.set", "step.started", "step.completed")
 _NOT_ALLOWED = {"action.expired": "expired", "action.withdrawn": "withdrawn", "action.recalled": "recalled"}
@@ -216,7 +216,7 @@ def _family(title: str, run: Run) -> Leg:
 def _leg(title: str, used: list[tuple[Tool, int]]) -> Leg | None:
     if not used:
         return None
-    titles = dict.fromkeys(tool.title for tool, _ in used)
+    titles = dict.fromkeys(tool.gives or tool.title for tool, _ in used)
     return Leg(title, ", ".join(titles), tuple(seq for _, seq in used)[:3])
 
 
@@ -257,13 +257,13 @@ def _kept(evidence: Evidence, event: _Told) -> Evidence:
 
 def _answer(event: _Told) -> Evidence:
     tool = TOOLS.get(event.data["tool"])
-    title = tool.title if tool else event.data["tool"]
+    title = (tool.gives or tool.title) if tool else event.data["tool"]
     return Evidence(event.seq, title, outside=bool(tool and tool.reads_untrusted), private=bool(tool and tool.reads_private))
 
 
 def _drafted(event: _Told) -> Evidence:
-    model = "A scripted model" if event.data.get("scripted") else event.data["model"]
-    return Evidence(event.seq, "Written by a model", text=f"{model}, prompt {event.data['prompt']} {event.data['prompt_version']}")
+    model = "a script" if event.data.get("scripted") else event.data["model"]
+    return Evidence(event.seq, "The draft", text=f"By {model}, prompt {event.data['prompt']} {event.data['prompt_version']}")
 
 
 def _wanted(told: _Sorted, evidence: list[tuple[Evidence, _Told]]) -> list[UUID]:
@@ -285,26 +285,12 @@ def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) ->
 
 
 def _excerpt(shown: Shown) -> str:
-    """The beginning of a text, line by line; of a message, what comes after its headers."""
+    """What a text says, in a sentence or two; of a message, what comes after its headers."""
     text = shown.text.replace("\r\n", "\n")
     head, _, body = text.partition("\n\n")
     if body.strip() and all(HEADER.match(line) for line in head.splitlines()):
         text = body
-    lines = unwrapped(text)
-    return lines if len(lines) <= QUOTE else lines[:QUOTE].rsplit(maxsplit=1)[0] + " …"
-
-
-def unwrapped(text: str) -> str:
-    """Its lines as somebody wrote them: where a mail program broke a long one, it goes on. Empty ones are left out."""
-    lines: list[str] = []
-    goes_on = False
-    for line in (" ".join(each.split()) for each in text.split("\n")):
-        if line and goes_on:
-            lines[-1] += f" {line}"
-        elif line:
-            lines.append(line)
-        goes_on = len(line) >= WRAPPED
-    return "\n".join(lines)
+    return gist(text, QUOTE)
 
 
 # where the run is -------------------------------------------------------------------------------------------------------------------

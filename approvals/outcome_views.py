@@ -68,7 +68,8 @@ def _refused(request: HttpRequest, action: ProposedAction, typed: Typed, status:
 
 def _page(request: HttpRequest, known: Unknown, *, focus: str = "", status: int = 200) -> HttpResponse:
     """The whole page; for htmx its two columns."""
-    context = {"known": known, "action": known.action, "focus": focus, "room": "inbox", "title": plain(known.subject)}
+    room = "recovery" if known.may else "inbox"
+    context = {"known": known, "action": known.action, "focus": focus, "room": room, "title": plain(known.subject)}
     part = request.headers.get("HX-Request") == "true" and request.method == "POST"
     if part:
         return render(request, "approvals/_unknown_reply.html", context | {"count": presenting.count(request.actor)}, status=status)

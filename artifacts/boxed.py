@@ -16,6 +16,7 @@ from typing import Any
 
 Answer = tuple[dict[str, Any], bytes]
 MAX_TEXT = 64 * 1024  # characters of a page
+AROUND = 16  # pixels around what is on a page
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 
 
@@ -94,8 +95,23 @@ def pdf(content: bytes, job: dict[str, Any]) -> Answer:
     if not (wide > 0 and high > 0):
         raise NotDrawn("broken")
     scale = min(job["wide"] / wide, job["high"] / high, 3.0)
-    head, png = _png(page.render(scale=scale).to_pil(), job)
-    return head | {"page": job["page"], "pages": pages, "moving": False, "text": _text(page)}, png
+    drawn = page.render(scale=scale).to_pil()
+    inked = _inked(drawn)
+    head, png = _png(drawn.crop(inked) if job["inked"] else drawn, job)
+    told = {"text": _text(page), "inked": [inked[2] - inked[0], inked[3] - inked[1]]}
+    return head | {"page": job["page"], "pages": pages, "moving": False} | told, png
+
+
+def _inked(page: Any) -> tuple[int, int, int, int]:
+    """The part of a page that has anything on it, and a little around it; of an empty page all."""
+    from PIL import Image, ImageChops
+
+    seen = page.convert("RGB")
+    found = ImageChops.difference(seen, Image.new("RGB", seen.size, "white")).getbbox()
+    if found is None:
+        return 0, 0, seen.width, seen.height
+    left, top, right, bottom = found
+    return max(left - AROUND, 0), max(top - AROUND, 0), min(right + AROUND, seen.width), min(bottom + AROUND, seen.height)
 
 
 def _text(page: Any) -> str:
@@ -166,6 +182,8 @@ PROPERTIES = frozenset(
 VALUE = re.compile(r"(?:[\w\s#%.,+\-/]|(?:rgb|rgba|hsl|hsla)\([\w\s%.,/+\-]{1,60}\)){1,200}")
 IMPORTANT = re.compile(r"!\s*important\b")
 MAX_STYLES = 2000
+TAG = re.compile(r'(<[^<>"]*(?:"[^"]*"[^<>"]*)*>)')  # as the cleaner spells it: values in double quotes, which none of them holds
+NUMBER = re.compile(r"(?<![\w/#=\"-])[A-Z]{2,5}-\d{3,10}(?![\w\"-])")  # INV-20931: a browser would break it after the hyphen
 BODY = re.compile(r"<(/?)body(?=[\s/>])", re.IGNORECASE)
 
 
@@ -194,6 +212,7 @@ def letter(content: bytes, job: dict[str, Any]) -> Answer:
         link_rel=None,
     )
     clean = re.sub(rf' style="{token}-(\d+)"', r' class="s\1"', clean)
+    clean = "".join(NUMBER.sub(r'<span class="n">\g<0></span>', each) if at % 2 == 0 else each for at, each in enumerate(TAG.split(clean)))
     sheet = "\n".join(f".s{number}{{{said}}}" for said, number in rules.items())
     return {"html": clean, "style": sheet}, b""
 

@@ -56,6 +56,7 @@ class Picture:
     pages: int = 1
     moving: bool = False
     text: str = ""
+    inked: tuple[int, int] | None = None  # of a page: how large the part is that has anything on it
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,14 @@ _SIGNS = (
 )
 
 
-def picture(content: bytes, kind: str, page: int = 1) -> Picture | NotDrawn:
-    """One page of a file that is of this kind by its content (KINDS)."""
+def picture(content: bytes, kind: str, page: int = 1, *, inked: bool = False) -> Picture | NotDrawn:
+    """One page of a file that is of this kind by its content (KINDS). `inked`: of a PDF's page only what has anything on it."""
     size = {"wide": WIDE, "high": HIGH, "pixels": PIXELS}
-    head, png = _apart({"do": KINDS[kind], "page": page, **size}, content)
+    head, png = _apart({"do": KINDS[kind], "page": page, "inked": inked, **size}, content)
     if "not" in head:
         return _not(head)
-    return Picture(png, head["wide"], head["high"], head["page"], head["pages"], head["moving"], head.get("text", ""))
+    part = (head["inked"][0], head["inked"][1]) if "inked" in head else None
+    return Picture(png, head["wide"], head["high"], head["page"], head["pages"], head["moving"], head.get("text", ""), part)
 
 
 def letter(source: str) -> Framed:
@@ -111,7 +113,11 @@ def letter(source: str) -> Framed:
 
 
 BASE = """:root{color-scheme:light}
-body{margin:12px;font:14px/1.5 system-ui,Arial,Helvetica,sans-serif;color:#000;background:#fff;overflow-wrap:anywhere}
+body{margin:8px 12px;font:15px/1.6 Inter,"Helvetica Neue",Helvetica,Arial,"Liberation Sans",sans-serif;color:#000;background:#fff;\
+overflow-wrap:anywhere}
+p,ul,ol{margin:0 0 1.6em}
+ul,ol{padding-left:1.3em}
+.n{white-space:nowrap}
 a{color:#0645ad;text-decoration:underline}
 img{outline:1px dashed #888;outline-offset:-1px;min-width:12px;min-height:12px}
 table{max-width:100%}

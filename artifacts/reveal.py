@@ -229,13 +229,13 @@ class _Open(Policy):
         return NEVER
 
 
-def picture(at: Place, page: int) -> preview.Picture | preview.NotDrawn:
+def picture(at: Place, page: int, *, inked: bool = False) -> preview.Picture | preview.NotDrawn:
     """One page of it, drawn anew; not one whose text holds what must stay hidden. Of what is no text nothing can be told."""
     content = vault.opened(at.payload)
     kind = preview.kind_of(content) if content is not None else ""
     if not at.is_file or content is None or not kind:
         raise NotFound
-    drawn = preview.picture(content, kind, page)
+    drawn = preview.picture(content, kind, page, inked=inked)
     if isinstance(drawn, preview.Picture) and detectors.find(drawn.text, kinds=NEVER):
         return preview.NotDrawn("hidden", preview.WHY["hidden"])
     return drawn

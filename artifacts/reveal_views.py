@@ -73,9 +73,9 @@ def shown(request: HttpRequest, reveal_id: UUID) -> HttpResponse:
 @never_cache
 @require_safe
 def picture(request: HttpRequest, reveal_id: UUID, page: int) -> HttpResponse:
-    """A page of what is revealed, as the PNG that was drawn of it."""
+    """A page of what is revealed, as the PNG that was drawn of it; `?part=inked`: the part that has anything on it."""
     at = reveal.showing(request.actor, reveal.find(request.actor, reveal_id))
-    drawn = reveal.picture(at, page) if 1 <= page <= MAX_PAGE else None
+    drawn = reveal.picture(at, page, inked=request.GET.get("part") == "inked") if 1 <= page <= MAX_PAGE else None
     if not isinstance(drawn, preview.Picture):
         raise NotFound
     return HttpResponse(drawn.png, content_type="image/png", headers=SANDBOXED)

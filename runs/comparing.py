@@ -14,7 +14,8 @@ from runs.beside.figures import Figure, figures
 from runs.beside.legs import Leg, Side, legs, part_at
 from runs.beside.words import word_by_word
 from runs.models import Run
-from runs.story.shapes import Text
+from runs.story.course import changed_input
+from runs.story.shapes import Rich, Text
 
 FOLDED = 3  # rows in a row that are the same are folded, from so many on
 SAID = {"input": "what it was asked", "output": "what it answered", "result": "what it gave", "content": "its content", "html": "its HTML"}
@@ -73,6 +74,12 @@ class Comparison:
     @property
     def second_word(self) -> str:
         return "Fork" if self.forked else self.second.run.ref
+
+    @property
+    def changed(self) -> tuple[Rich, ...]:
+        """What the fork was given that its parent was not, name by name."""
+        line = next((line for line in self.second.own if line.type == "run.forked"), None) if self.forked else None
+        return tuple(changed_input(line.text("input"))) if line else ()
 
     @property
     def after_trunk(self) -> int:

@@ -79,7 +79,7 @@ def how(action: CanonicalAction) -> tuple[Line, ...]:
     """What is signed as well, beside the arguments."""
     return (
         Line("/tool", "Tool", f"{action.tool}, schema {action.tool_schema}", ("/tool_schema",)),
-        Line("/credential", "Credential", action.credential or "None"),
+        Line("/credential", "Credential", action.credential or "None", is_secret=bool(action.credential)),
         Line("/nonce", "Nonce", action.nonce),
     )
 

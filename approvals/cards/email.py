@@ -1,12 +1,14 @@
 """A letter: who it is from and for, its subject, its text, its HTML and its files."""
 
+import re
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from approvals.both_parts import compare
 from approvals.canonical import CanonicalAction, pointer
 from approvals.cards.drawing import address, address_in, attachments, how, outside, reaching, rest, sum_of, take, warns_at
-from approvals.cards.parts import Card, Field, Html, Line, Setting
+from approvals.cards.parts import MOST_ROWS, Card, Field, Html, Line, Setting
 from artifacts import markup
 
 # names under which tools carry the parts of a message
@@ -14,6 +16,11 @@ FROM = ("from", "from_", "from_address", "sender")
 TO, CC, BCC = ("to", "recipients"), ("cc",), ("bcc",)
 REPLY_TO = ("reply_to",)
 SUBJECT, BODY, HTML = ("subject",), ("body", "text"), ("html", "body_html", "html_body")
+
+
+ACROSS = 42  # characters on a line of the frame
+FEWEST_ROWS = 6
+CLOSE = re.compile(r"<(?:li|br)\b", re.IGNORECASE)
 
 
 def draw(action: CanonicalAction, setting: Setting) -> Card:
@@ -82,8 +89,21 @@ def _html(action: CanonicalAction, setting: Setting, left: dict[str, Any]) -> Ht
         comments=tuple(reading.comments),
         links=tuple((each.shown, each.to) for each in reading.links),
         unlike=compare(text_of(action.arguments), reading),
+        rows=_rows(source, reading.text),
         warns=warns,
     )
+
+
+def _rows(source: str, seen: str) -> int:
+    """How many lines HTML takes in the narrow frame beside its text: a frame without scripts can’t say so itself.
+
+    A block has a line of space below it, an item of a list and a line after `<br>` have none.
+    """
+    blocks = [each for each in seen.splitlines() if each.strip()]
+    lines = sum(ceil(len(each) / ACROSS) for each in blocks)
+    close = len(CLOSE.findall(source))
+    rows = lines + ceil(0.8 * max(len(blocks) - close, 0)) + bool(close)
+    return min(max(rows + rows % 2, FEWEST_ROWS), MOST_ROWS)
 
 
 def _addressed(action: CanonicalAction, setting: Setting, left: dict[str, Any], names: Sequence[str], title: str) -> Field | None:

@@ -69,4 +69,4 @@ def _body(setting: Setting, name: str, value: Any) -> Code:
 
 
 def _credential(action: CanonicalAction) -> Line:
-    return Line("/credential", "Credential", action.credential or "None: it goes as anybody’s")
+    return Line("/credential", "Credential", action.credential or "None: it goes as anybody’s", is_secret=bool(action.credential))

@@ -10,6 +10,7 @@ from approvals.both_parts import Difference
 from approvals.wordwise import Part
 from runs.engine.tools import Limit, Looked
 
+MOST_ROWS = 48  # lines of a letter that its frame makes room for; a longer one scrolls in it
 Piece = tuple[str, str]  # how it is drawn (a keyword, a comment, a number of a line, or plain), and the text
 
 
@@ -72,6 +73,11 @@ class Field:
     covers: tuple[str, ...] = ()
     typed: str = ""  # of a value that no schema names: what it is, “text”
 
+    @property
+    def says_its_name(self) -> bool:
+        """Whether its title is its name, but for the first letter."""
+        return self.title.lower() == self.name.lower() != ""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -81,6 +87,7 @@ class Line:
     title: str
     value: str
     covers: tuple[str, ...] = ()
+    is_secret: bool = False  # the value is the name of a secret, which nobody sees
     shape: ClassVar[str] = ""
 
 
@@ -118,9 +125,12 @@ class Preview:
     right: tuple[bool, ...] = ()
 
     @property
-    def table(self) -> list[list[tuple[str, bool]]]:
-        """Its head, then its rows: each cell with whether its column is one of numbers, which end at the same edge."""
-        return [[(cell, self.right[at : at + 1] == (True,)) for at, cell in enumerate(row)] for row in (self.head, *self.rows)]
+    def table(self) -> list[list[tuple[str, bool, str]]]:
+        """Its head, then its rows: each cell with whether its column is one of numbers, which end at the same edge, and its head."""
+        return [
+            [(cell, self.right[at : at + 1] == (True,), "".join(self.head[at : at + 1])) for at, cell in enumerate(row)]
+            for row in (self.head, *self.rows)
+        ]
 
 
 @dataclass(frozen=True)
@@ -138,7 +148,12 @@ class Html:
     comments: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
     unlike: Difference = Difference()
+    rows: int = 0  # how many lines it takes where it is drawn, an even number, more rather than fewer
     warns: tuple[Warn, ...] = ()
+
+    @property
+    def is_long(self) -> bool:
+        return self.rows >= MOST_ROWS
 
 
 @dataclass(frozen=True)
@@ -247,6 +262,7 @@ class Card:
     stays: tuple[tuple[str, Any], ...] = ()  # of the record that was looked up: what this does not touch
     earlier: tuple[Paid, ...] = ()
     times: int = 0  # how many earlier ones there are; not all of them are listed
+    names: str = ""  # the title of what was looked up and stands in the heading
     html: Html | None = None  # beside the letter
 
     @property
@@ -290,8 +306,9 @@ class Card:
 
     @property
     def found(self) -> tuple[tuple[str, str], ...]:
-        """Everything found out, title by title."""
-        return (*(self.looked.facts.items() if self.looked else ()), *self.known)
+        """Everything found out, title by title; not again what the heading says."""
+        facts = self.looked.facts.items() if self.looked else ()
+        return (*(fact for fact in facts if not self.names or fact[0] != self.names), *self.known)
 
 
 @dataclass(frozen=True)

@@ -68,10 +68,12 @@ def _amount(setting: Setting, name: str, value: Any, currency: Any) -> Amount:
 
 
 def _share(setting: Setting, number: Decimal, currency: Any) -> tuple[tuple[Share, ...], str]:
-    """What this takes of what was paid, as pieces of a bar and in words. Nothing where it is not known, or does not fit."""
+    """What this takes of what was paid, as pieces of a bar and in words. Nothing if it is not known, or does not fit; of all, no bar."""
     paid, left = (money.read(text) for text in (setting.looked.paid, setting.looked.left)) if setting.looked else (None, None)
     if paid is None or left is None or not 0 < number <= left <= paid:
         return (), ""
+    if number == paid:
+        return (), "All that was paid; nothing is left to give back after this."
     before, this = (round(part / paid * WHOLE) for part in (paid - left, number))
     before, this = max(before, SEEN * int(paid > left)), max(this, SEEN)
     before = min(before, WHOLE - this)

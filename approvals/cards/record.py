@@ -5,7 +5,7 @@ from typing import Any
 
 from approvals.canonical import ABSENT, CanonicalAction, canonical_json, pointer
 from approvals.cards.drawing import attachments, field_of, how, reaching, rest, running, said, shape, sum_of, warns_at
-from approvals.cards.parts import Card, Row, Setting
+from approvals.cards.parts import Card, Field, Row, Setting
 from approvals.wordwise import Part, words
 
 # names under which tools carry the parts of a change
@@ -26,10 +26,12 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
     version = next((field.value for field in fields if field.name in VERSION), None)
     # what the heading says is not said again below, unless there is something to be said about it
     condition = next((each for each in fields if each.name in VERSION and each.shape == "number" and not each.warns), None)
+    named, heading = _heading(setting, next((each for each in fields if each.name in RECORD), None))
     return Card(
         kind="record",
         icon="list",
-        heading=setting.title,
+        heading=heading or setting.title,
+        names=named,
         tool=action.tool,
         aside="" if version is None else f"Only if still at version {version}",
         condition=condition,
@@ -45,6 +47,15 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
         facts=sum_of((sum(row.changed for row in rows), "field")),
         stays=_stays(setting, {row.name for row in rows}),
     )
+
+
+def _heading(setting: Setting, record: Field | None) -> tuple[str, str]:
+    """Whose record it is, “Customer 00417, Halden Marine”, and as what it was looked up; nothing if more or less than its name was."""
+    facts = list(setting.looked.facts.items()) if setting.looked else []
+    if record is None or not isinstance(record.value, str) or len(facts) != 1:
+        return "", ""
+    (kind, name), *_ = facts
+    return kind, f"{kind} {record.value}, {name}"
 
 
 def _rows(setting: Setting, names: tuple[str, ...], before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Row, ...]:

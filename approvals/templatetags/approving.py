@@ -42,8 +42,8 @@ def titled(rendition: str) -> SafeString:
 
 @register.simple_tag
 def exactly(text: object, full: bool) -> SafeString:
-    """A text of an action: as it is for who may see it in full, else as a rendition."""
-    return glyphs(text) if full else said(str(text))
+    """A text of an action: as it is for who may see it in full, else as a rendition. A number such as INV-20931 stays on one line."""
+    return renditions.unbroken(glyphs(text) if full else said(str(text)))
 
 
 @register.simple_tag
@@ -53,7 +53,7 @@ def linked(text: str, full: bool, run_id: UUID, upto: int) -> SafeString:
     drawn = []
     for at, piece in enumerate(pieces):
         is_event = at % 2 == 1 and 0 < int(piece) < upto
-        drawn.append(event(run_id, int(piece)) if is_event else renditions.unbroken(exactly("#" + piece if at % 2 else piece, full)))
+        drawn.append(event(run_id, int(piece)) if is_event else exactly("#" + piece if at % 2 else piece, full))
     return _joined(drawn)
 
 
@@ -116,6 +116,13 @@ def as_day(value: Any) -> str:
     except ValueError:
         return ""
     return f"{day:%a} {day.day} {day:%b} {day.year}"
+
+
+@register.filter
+def short_id(value: object) -> str:
+    """The beginning and the end of a long id; a short one whole."""
+    text = str(value)
+    return text if len(text) <= 16 else f"{text[:8]}…{text[-4:]}"
 
 
 @register.filter

@@ -62,7 +62,7 @@ def by_key(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
 # reading ------------------------------------------------------------------------------------------------------------------------------
 
 
-@tool(effect="read", title="Read the request", label="personal", reads_untrusted=True, target="mailbox", deadline=10)
+@tool(effect="read", title="Read the request", gives="The request", label="personal", reads_untrusted=True, target="mailbox", deadline=10)
 def read_request(call: Call, request: str) -> dict[str, Any]:
     """What somebody asked for. All of it is outside text."""
     with office():
@@ -72,6 +72,7 @@ def read_request(call: Call, request: str) -> dict[str, Any]:
 @tool(
     effect="read",
     title="Read the customer",
+    gives="The customer",
     label="personal",
     reads_private=True,
     target=OFFICE,

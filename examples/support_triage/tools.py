@@ -39,6 +39,7 @@ Mailbox = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]*$", max_length
 @tool(
     effect="read",
     title="Read the ticket",
+    gives="The ticket",
     label="personal",
     reads_untrusted=True,
     target="help desk",
@@ -69,6 +70,7 @@ def _beside(message: Ticket) -> str:
 @tool(
     effect="read",
     title="Check the account",
+    gives="The account",
     label="personal",
     reads_private=True,
     target="CRM",
@@ -346,4 +348,4 @@ def outside(call: Call) -> Iterator[Desk]:
         except NoAnswer as error:
             raise AnswerLost(str(error)) from error
         except KeyError as error:
-            raise OddAnswer(f"The desk's answer lacks {error}.") from error
+            raise OddAnswer(f"The desk’s answer lacks “{error.args[0]}”.") from error

@@ -56,4 +56,5 @@ def _short(pieces: Sequence[Piece]) -> Iterator[Piece]:
             continue
         begins = piece.text[:AROUND].rsplit(" ", 1)[0] if at else ""
         ends = piece.text[-AROUND:].split(" ", 1)[-1] if at + 1 < len(pieces) else ""
-        yield Piece("", f"{begins} … {ends}".strip(" ") if begins or ends else "…")
+        shown = f"{begins} … {ends}"
+        yield Piece("", shown.lstrip() if not at else shown.rstrip() if at + 1 == len(pieces) else shown)

@@ -12,11 +12,13 @@ from django.utils.safestring import SafeString, mark_safe
 
 from access.ids import as_uuid
 from access.templatetags.handrail import LABELS, clock_, sensitivity, spell
+from artifacts.gist import gist
 from artifacts.templatetags.renditions import one_line, quote, rendition
 from runs.presenting import name_of
 from runs.story import shapes, titles
 
 register = template.Library()
+QUOTED, LOOKED_AT = 140, 4000  # characters of a letter that are quoted, and of which they are taken
 LONG = 1200  # characters of somebody's words that stand in the story; the rest is one click away
 
 
@@ -56,6 +58,13 @@ def said(text: shapes.Text | None) -> SafeString:
 @register.filter
 def tool_title(name: str) -> str:
     return titles.of_tool(name)
+
+
+@register.filter
+def field_word(name: str) -> str:
+    """A name of the log as people write it: “Took, ms”."""
+    words = name.removesuffix("_ms").replace("_", " ")
+    return words[:1].upper() + words[1:] + (", ms" if name.endswith("_ms") else "")
 
 
 @register.filter
@@ -132,7 +141,7 @@ DRAWN: dict[type, Callable[[Any], str]] = {
     shapes.Took: lambda part: spell(part.ms / 1000),
     shapes.Tool: lambda part: escape(titles.of_tool(part.name)),
     shapes.Step: lambda part: escape(titles.of_step(part)),
-    shapes.Quote: lambda part: _erased(part.text) or quote(part.text.text, 180),
+    shapes.Quote: lambda part: _erased(part.text) or quote(gist(part.text.text[:LOOKED_AT], QUOTED), 2 * QUOTED),
     shapes.Changed: _changed,
     shapes.Label: lambda part: sensitivity(part.name),
     shapes.Tag: lambda part: format_html('<span class="tag">{}</span>', part.text),

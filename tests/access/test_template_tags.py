@@ -188,7 +188,7 @@ def test_initials_are_of_the_first_and_the_last_word(called, letters):
 
 @pytest.mark.parametrize(
     ("count", "words"),
-    [(0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1000, "1.0 KB"), (84_123, "84 KB"), (999_600, "1.0 MB"), (12_345_678, "12 MB")],
+    [(0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1000, "1.0 kB"), (84_123, "84 kB"), (999_600, "1.0 MB"), (12_345_678, "12 MB")],
 )
 def test_a_size_is_round_and_its_title_exact(count, words):
     html = draw("{% bytesize count %}", count=count)

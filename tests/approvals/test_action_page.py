@@ -67,7 +67,7 @@ def test_an_action_that_sends_nothing_out_raises_no_alarm(cast, riley):
 def test_any_other_call_is_shown_by_its_schema_argument_by_argument(cast, riley):
     page = html(riley, propose_change(cast, force=True))
     shown = text(page)
-    for words in ("Record record ACC-1", "Force force Yes", "Note note Empty ", "Tags tags Nothing in it"):
+    for words in ("Record ACC-1", "Force Yes", "Note Empty ", "Tags Nothing in it"):
         assert words in shown
     assert "<i><bdi>&quot;city&quot;</bdi></i>: <bdi>&quot;Gdynia&quot;</bdi>" in page and "<b>3.5</b>" in page and "<b>null</b>" in page
     assert "9 arguments: 6 shown, 3 folded, none hidden" in shown

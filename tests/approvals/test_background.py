@@ -8,6 +8,7 @@ from django.test import Client
 from access.rules import person
 from approvals import background, course, decisions
 from approvals.models import ProposedAction
+from artifacts.gist import gist, unwrapped
 from config import clock
 from runs import log, reading, signals
 from runs.vocabulary import StepCompleted, StepStarted
@@ -27,7 +28,23 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
     ],
 )
 def test_a_quote_keeps_the_lines_that_somebody_wrote_and_not_those_of_a_mail_program(text, lines):
-    assert background.unwrapped(text) == lines
+    assert unwrapped(text) == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hello,\n\nplease call.\n\nIvo\n", "please call."),
+        ("Hello Marta,\n\nInvoice INV-20931 was paid twice.\n\n- PAY-88120\n- PAY-88121\n", "Invoice INV-20931 was paid twice."),
+        ("It was paid twice. We will refund it. You need not do anything more.", "It was paid twice. We will refund it."),
+        ("A sentence that goes on and on and on and on and on and on", "A sentence that goes on and on and on and…"),
+        ("Write to the ⟦email⟧ or to the other one ⟦email⟧ or to nobody", "Write to the ⟦email⟧ or to the other one…"),
+        ("Hello,", "Hello,"),
+        ("", ""),
+    ],
+)
+def test_what_a_letter_says_is_quoted_in_whole_sentences_without_its_greeting_lists_and_names(text, said):
+    assert gist(text, 44) == said
 
 
 def test_text_from_outside_that_reads_like_orders_is_marked_beside_what_was_made_of_it(cast, monkeypatch):

@@ -172,6 +172,8 @@ def test_a_payment_says_what_it_takes_of_what_was_paid_and_how_far_the_limits_go
         ("Limit for one", "€2,000.00"),
         ("Paid today, before this", "€300.00 of €5,000.00"),
     )
+    whole = drawn(action, "payment", looked=Looked(paid="1284.00", left="1284.00"))
+    assert (whole.amount.share, whole.amount.said) == ((), "All that was paid; nothing is left to give back after this.")
 
 
 def test_a_statement_is_drawn_line_by_line_with_each_value_by_its_sign():

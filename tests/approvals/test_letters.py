@@ -39,7 +39,7 @@ def page(client: Client, proposed: Any) -> str:
 def test_text_and_html_stand_side_by_side_and_the_source_is_folded_and_counted(cast, riley):
     proposed = propose_letter(cast)
     html = page(riley, proposed)
-    assert f'<iframe class="both__frame" src="{proposed.url("html")}" sandbox title="HTML of the message"></iframe>' in html
+    assert f'<iframe class="both__frame" data-rows="6" src="{proposed.url("html")}" sandbox title="HTML of the message"></iframe>' in html
     assert "Hello Marta,\n\nit is corrected.\n" in html
     assert "&lt;p&gt;it is &lt;b&gt;corrected&lt;/b&gt;.&lt;/p&gt;" in html, "its source, as it is signed"
     assert "8 arguments: 4 shown, 4 folded, none hidden" in text(riley.get(proposed.url()))
@@ -203,7 +203,7 @@ def test_each_file_says_its_size_hash_and_what_it_is_by_its_content(cast, riley)
     ]
     proposed = propose_letter(cast, html="", files=files)
     html, said = page(riley, proposed), text(riley.get(proposed.url()))
-    assert '<th scope="col" class="r"><bdi>a</bdi></th>' in html and "70 more rows." in said
+    assert '<th role="columnheader" scope="col" class="r"><bdi>a</bdi></th>' in html and "70 more rows." in said
     assert "&quot;a&quot;: [\n    1,\n    2.50,\n    &quot;x&quot;\n  ],\n  &quot;a&quot;: {}" in html, "indented, and nothing else changed"
     assert "# Title\n\n&lt;b&gt;x&lt;/b&gt;" in html
     assert f"SHA-256 of its bytes: {sha256(PDF).hexdigest()}" in said
@@ -217,7 +217,10 @@ def test_a_pdf_is_shown_page_by_page_as_pictures(cast, riley):
     proposed = propose_letter(cast, files=[("a.pdf", "application/pdf", PDF)])
     first = looked(riley, proposed)
     assert "Page 1 of 7" in first and "Next page" in first and "Previous page" not in first
-    address = re.search(r'<img src="([^"]+)" width="1240" height="1754" alt="Page 1 of 7 of a.pdf">', first)[1]
+    address = re.search(r'<img src="([^"]+)" width="1240" height="1754" loading="lazy" alt="Page 1 of 7 of a.pdf">', first)[1]
+    inked = re.search(r'<img class="drawn__read" src="([^"]+[?]part=inked)" width="[0-9]+" height="[0-9]+" alt="Page 1 of 7 of', first)[1]
+    part = riley.get(inked)
+    assert part["Content-Type"] == "image/png" and len(part.content) < len(riley.get(address).content), "to read, what is on the page alone"
     picture = riley.get(address)
     assert picture["Content-Type"] == "image/png" and picture.content.startswith(b"\x89PNG")
     assert picture["Content-Security-Policy"] == "sandbox; default-src 'none'" and picture["X-Content-Type-Options"] == "nosniff"

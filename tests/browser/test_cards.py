@@ -53,8 +53,8 @@ KINDS = {
         "refund_payment",
         "10 arguments: 7 shown, 3 folded, none hidden",
         "",  # two of Finance are asked
-        ("€1,284.00", "PAY-88121", "FERNHILL REFUND INV-20931", "Left to give back", "Limit for one", "€0.00 of €5,000.00"),
-        ((".sums .this", 1), (".sums rect", 1)),
+        ("€1,284.00", "PAY-88121", "FERNHILL REFUND", "nothing is left to give back after this", "Limit for one", "€0.00 of €5,000.00"),
+        ((".sums", 0), (".amount", 1)),  # all of it: no bar, but the words
     ),
     "sql": Kind(
         "prices",

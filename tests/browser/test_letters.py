@@ -44,7 +44,7 @@ def open_file(page: Page) -> None:
     page.get_by_role("dialog").get_by_label("Details").fill("To read what goes out.")
     page.get_by_role("button", name="Reveal and record").click()
     page.locator("figure.drawn").scroll_into_view_if_needed()
-    expect(page.get_by_alt_text("Page 1 of 2 of correction-INV-21077.pdf")).to_be_visible()
+    expect(page.get_by_alt_text("Page 1 of 2 of correction-INV-21077.pdf, what is on it")).to_be_visible()
 
 
 def look(page: Page, where: Path, complaints: list[str]) -> None:
@@ -75,7 +75,7 @@ def test_riley_reads_both_parts_and_the_pdf_and_what_arrives_is_that(page: Page,
     picture(page, "letter")
     open_file(page)
     page.get_by_role("link", name="Next page").click()
-    expect(page.get_by_alt_text("Page 2 of 2 of correction-INV-21077.pdf")).to_be_visible()
+    expect(page.get_by_alt_text("Page 2 of 2 of correction-INV-21077.pdf, what is on it")).to_be_visible()
     page.get_by_role("button", name="Approve exactly this").click()
     page.get_by_role("button", name="Approve and send").click()
     expect(page.get_by_text("It was sent, once, and what ran is what was approved.")).to_be_visible()
