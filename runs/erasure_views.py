@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from access import rules
+from access import rules, step_up
 from access.errors import NotFound, Refusal
 from artifacts.models import Artifact
 from artifacts.rendition import plain
@@ -26,6 +26,7 @@ def erasure(request: HttpRequest, run_id: UUID, artifact_id: UUID) -> HttpRespon
     everything = (request.POST if request.method == "POST" else request.GET).get("what") == "all"
     if request.method != "POST":
         return _page(request, run, artifact, everything)
+    step_up.require(request)
     try:
         if "sure" not in request.POST:
             raise erasing.NotSaidWhy("Say that you know it can’t be undone.")

@@ -17,6 +17,7 @@ from runs import erasing, intake, log, signals, verification
 from runs.intake import Told
 from runs.log import Text
 from runs.models import Event, Run
+from tests import proving
 from tests.approvals.mailing import propose_mail
 from tests.factories import actor, agent_actor, end, make_run, note
 
@@ -45,6 +46,7 @@ def texts_left(word: bytes) -> list[str]:
 
 
 def erase_on_the_page(client: Client, run: Run, thing: Artifact, **typed: str):
+    proving.shown(client)
     at = reverse("runs:erasure", args=(run.pk, thing.pk))
     shown = client.get(at, {"what": typed.get("what", "this")}).context["plan"]
     return client.post(at, {"reason": "asked", "sure": "on", "shown": shown.digest if shown else ""} | typed, follow=True)
@@ -103,6 +105,8 @@ def test_without_a_reason_or_with_other_things_than_were_shown_nothing_goes(cast
     made = artifact(run, cast)
     end(run)
     client.force_login(cast.ada)
+    asked = client.post(reverse("runs:erasure", args=(run.pk, made.pk)), {"reason": "asked", "sure": "on"})
+    assert asked.status_code == 403 and "Show that it is you" in asked.content.decode()
     answer = erase_on_the_page(client, run, made, **typed)
     assert answer.status_code in (409, 422) and "Nothing was erased" in answer.content.decode()
     assert again(made).erased_at is None
