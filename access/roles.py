@@ -165,6 +165,14 @@ def needs_second(workspace_id: UUID) -> bool:
     return len(managers(workspace_id)) > 1 if said is None else said
 
 
+def say_second(workspace_id: UUID, wanted: bool | None, *, by: Actor) -> None:
+    """Always, never, or (None) as soon as there are two. For the installation: an admin alone must not be able to say it."""
+    with transaction.atomic():
+        hold(workspace_id)
+        Workspace.objects.filter(pk=workspace_id).update(second_admin=wanted)
+        audit.record(by, "second_admin_set", workspace_id=workspace_id, when={None: "two", True: "always", False: "never"}[wanted])
+
+
 def managers(workspace_id: UUID) -> list[User]:
     """Who may manage people and roles, by name."""
     return rules.holders(workspace_id, MANAGES)
@@ -208,6 +216,13 @@ def waiting(workspace_id: UUID) -> list[RoleChange]:
     """The changes that wait for a second admin, the oldest first."""
     rows = RoleChange.objects.filter(workspace_id=workspace_id, state="waiting", lapses_at__gt=clock.now())
     return list(rows.select_related("role", "asked_by").order_by("asked_at"))
+
+
+def waiting_for(actor: Actor) -> int:
+    """How many changes this person could confirm. No query for who may not."""
+    held = actor.workspaces(MANAGES) if actor.kind == "human" else []
+    rows = RoleChange.objects.filter(workspace_id__in=held, state="waiting", lapses_at__gt=clock.now())
+    return rows.exclude(asked_by=actor.user_id).count() if held else 0
 
 
 def waits(role: Role) -> RoleChange | None:

@@ -65,6 +65,7 @@ VERBS: Mapping[str, Verb] = {
     "person_reactivated": Verb("rights", "Reactivated {subject}"),
     "second_factors_removed": Verb("rights", "Removed the passkeys and codes of {subject}"),
     "password_link_made": Verb("rights", "Made a link for a new password of {subject}"),
+    "second_admin_set": Verb("rights", "Set when a change of roles takes a second admin: {when}"),
     "role_change_asked": Verb("rights", "Asked for a change of the role {subject}"),
     "role_made": Verb("rights", "Made the role {subject}"),
     "role_retired": Verb("rights", "Retired the role {subject}"),

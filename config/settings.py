@@ -147,6 +147,7 @@ TEMPLATES = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
+                "access.context.changes_count",
                 "approvals.context.inbox_count",
                 "runs.context.recovery_count",
                 "config.context.installation",

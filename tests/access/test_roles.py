@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from access import roles, rules, standing
 from access.errors import Forbidden
@@ -165,13 +166,20 @@ def test_a_confirmation_is_held_to_what_is_so_when_it_comes(cast: Cast, rafael: 
     assert RoleChange.objects.get(pk=change.pk).state == "waiting" and "audit.view" not in held(of)
 
 
-def test_the_workspace_says_whether_it_takes_two(cast: Cast) -> None:
-    of, workspace = role(cast), cast.workspace
-    workspace.second_admin = True
-    workspace.save()
+def test_the_installation_says_whether_a_workspace_takes_two(cast: Cast, capsys: pytest.CaptureFixture[str]) -> None:
+    of = role(cast)
+    call_command("secondadmin", "fernhill", "always")
+    assert "a second admin confirms now" in capsys.readouterr().out
     with pytest.raises(roles.RoleRefused, match="nobody else"):
         ask(cast, of, more={"audit.view"})
-    member(workspace, "rafael", "admin")
-    workspace.second_admin = False
-    workspace.save()
+    member(cast.workspace, "rafael", "admin")
+    call_command("secondadmin", "fernhill", "never")
     assert isinstance(ask(cast, of, more={"audit.view"}), InForce)
+    assert [each.data["when"] for each in AuditEntry.objects.filter(verb="second_admin_set").order_by("at")] == ["always", "never"]
+    with pytest.raises(CommandError, match="no workspace"):
+        call_command("secondadmin", "nowhere", "two")
+
+
+def test_who_could_confirm_is_told_how_many_wait_and_nobody_else(cast: Cast, rafael: User) -> None:
+    ask(cast, role(cast), more={"audit.view"})
+    assert [roles.waiting_for(actor(each)) for each in (rafael, cast.ada, cast.morgan, cast.olga)] == [1, 0, 0, 0]

@@ -1,0 +1,14 @@
+"""What every page's top bar shows of this app."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from access import roles
+from access.rules import NOBODY
+
+
+def changes_count(request: HttpRequest) -> dict[str, Any]:
+    """`changes_count`: how many changes of roles wait for this person as second admin, counted only if the page draws it."""
+    return {"changes_count": SimpleLazyObject(lambda: roles.waiting_for(getattr(request, "actor", NOBODY)))}
