@@ -87,6 +87,7 @@ def _page(
         "error": error,
         "at": error.extra.get("field", "") if error else "",
         "lifted": lifted,
+        "room": "runs",
         "typed": typed or {},
         "who": sorted({user.name for place in actor.workspaces("approvals.view") for user in rules.holders(place, "approvals.freeze")}),
     }

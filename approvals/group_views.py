@@ -44,6 +44,7 @@ def groups_page(request: HttpRequest) -> HttpResponse:
         "groups": [(each, able, asked.get(each.pk, [])) for each, able in groups.listed(workspace_id)],
         "may": rules.can(request.actor, "policies.manage", workspace_id),
         "mine": groups.of(request.actor.user_id),
+        "room": "permissions",
     }
     return render(request, "approvals/groups.html", context)
 
@@ -101,6 +102,7 @@ def _form(
         "rules": groups.rules_of(found) if found else [],
         "waiting": waiting.count() if found else 0,
         "history": history,
+        "room": "permissions",
         "may": rules.can(request.actor, "policies.manage", workspace_id),
     }
     return render(request, "approvals/group.html", context, status=error.status if error else 200)

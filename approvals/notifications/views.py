@@ -183,5 +183,5 @@ def _page(request: HttpRequest, actor: Actor, *, status: int = 200, **more: Any)
 
 
 def _chain(request: HttpRequest, here: Place, *, status: int = 200, **more: Any) -> HttpResponse:
-    context = pages.chain(here.id) | {"place": here} | {"room": "notifications", "typed": {}} | more
+    context = pages.chain(here.id) | {"place": here} | {"room": "permissions", "typed": {}} | more
     return render(request, "approvals/notify/chain.html", context, status=status)

@@ -140,7 +140,10 @@ def stalled(draft: Draft, line: Line) -> None:
 def parked(draft: Draft, line: Line) -> None:
     why, detail = (PARKED.get(line.word("reason"), line.word("reason")),), line.text("detail")
     draft.move("parked", line, why, detail)
-    draft.add(line, "block", ("Stuck: ", *why), icon="fail", state="failed", lines=((detail,),) if detail else ())
+    # the tries right above it end with what failed
+    tried = line.word("reason") == "retries_exhausted" and any(draft.rows[row].tries for row in draft.stretches[-1].rows[-1:])
+    lines: tuple[Rich, ...] = (("A person must choose how it goes on.",),) if tried else ((detail,),) if detail else ()
+    draft.add(line, "block", ("Stuck: ", *why), icon="fail", state="failed", lines=lines)
 
 
 @tells("run.cancel_requested")
