@@ -86,7 +86,7 @@ def _within_reach(ids: list[UUID], rows: Mapping[UUID, Row]) -> list[UUID]:
     """Which files are opened for the card: the first ones, up to OPENED. Nothing secret is."""
     reach, total = [], 0
     for pk in dict.fromkeys(ids):
-        if pk in rows and rows[pk][0] != Label.SECRET and total + rows[pk][2] <= OPENED:
+        if pk in rows and rows[pk][0] != Label.SECRET and rows[pk][2] <= vault.MAX_BYTES and total + rows[pk][2] <= OPENED:
             reach.append(pk)
             total += rows[pk][2]
     return reach

@@ -208,6 +208,8 @@ def end(actor: Actor, row: Reveal) -> None:
 
 def read(at: Place) -> Revealed:
     """The revealed rendition of what stands there. The caller has asked `showing`. Erased, if the bytes are gone or can't be read."""
+    if at.payload.size > vault.MAX_BYTES:
+        return Revealed("file")
     content = vault.opened(at.payload)
     if content is None:
         raise Erased("Its stored bytes can’t be read.")
@@ -241,13 +243,13 @@ def picture(at: Place, page: int, *, inked: bool = False) -> preview.Picture | p
     return drawn
 
 
-def exact(at: Place) -> bytes | None:
-    """The bytes themselves if, as far as can be told, nothing in them must stay hidden; else None. For who decides on sending them."""
+def take(actor: Actor, row: Reveal, at: Place) -> bool:
+    """Whether the file itself may be taken: as far as can be told nothing in it must stay hidden. For who decides on sending it: it is
+    written down, whatever they get."""
+    told = {"reveal": str(row.pk), "label": row.label, "run": str(row.run_id)}
+    audit.record(actor, "downloaded", workspace_id=row.workspace_id, subject=("payload", row.payload_id), **told)
     shown = read(at)
-    content = vault.open_bytes(at.payload)
-    if shown.left or not shown.is_whole and not _is_clean(content):
-        return None
-    return content
+    return not shown.left and (shown.is_whole or _is_clean(vault.open_bytes(at.payload)))
 
 
 def _is_clean(content: bytes) -> bool:

@@ -6,7 +6,7 @@ Nothing that they answer is kept anywhere: it is drawn for this person and this 
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.http import content_disposition_header
 from django.views.decorators.cache import never_cache
@@ -16,7 +16,7 @@ from django.views.decorators.vary import vary_on_headers
 from access.errors import Forbidden, NotFound, Refusal
 from access.ids import as_uuid
 from access.rules import Actor
-from artifacts import preview, reveal, revealing
+from artifacts import preview, reveal, revealing, serving
 from artifacts.models import Reason
 from artifacts.rendition import plain
 from artifacts.reveal import RevealOver
@@ -97,23 +97,18 @@ def look(request: HttpRequest, reveal_id: UUID) -> HttpResponse:
 
 @never_cache
 @require_safe
-def content(request: HttpRequest, reveal_id: UUID) -> HttpResponse:
+def content(request: HttpRequest, reveal_id: UUID) -> HttpResponseBase:
     """The file, for who decides on sending it: its bytes if nothing in them must stay hidden, else what is shown of them, as text."""
     row = reveal.find(request.actor, reveal_id)
     at = reveal.showing(request.actor, row)
     may = revealing.may(request.actor, at)
     if not (isinstance(may, May) and may.action):
         raise Forbidden("Only who decides on an open action takes the file itself.")
-    exact = reveal.exact(at)
-    if exact is not None:
-        return download(exact, at.name, "application/octet-stream")
-    return download(plain(reveal.read(at).text).encode(), f"{at.name.rsplit('.', 1)[0]}-revealed.txt", "text/plain; charset=utf-8")
-
-
-def download(content: bytes, name: str, kind: str) -> HttpResponse:
-    """A file that the browser saves and never shows."""
-    headers = SANDBOXED | {"Content-Disposition": content_disposition_header(True, name) or "attachment"}
-    return HttpResponse(content, content_type=kind, headers=headers)
+    if reveal.take(request.actor, row, at):
+        return serving.download(request, at.payload, at.name)
+    named = content_disposition_header(True, f"{at.name.rsplit('.', 1)[0]}-revealed.txt") or "attachment"
+    text = plain(reveal.read(at).text)
+    return HttpResponse(text, content_type="text/plain; charset=utf-8", headers=SANDBOXED | {"Content-Disposition": named})
 
 
 @never_cache

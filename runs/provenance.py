@@ -67,6 +67,17 @@ class Around:
     def by(self) -> Rich:
         return (self.who,)
 
+    @property
+    def earlier(self) -> Version | None:
+        """The version before this one."""
+        return next((each for each in self.versions if each.made.seq < self.made.seq), None)
+
+    @property
+    def because(self) -> Source | None:
+        """What somebody said last, between the two."""
+        after = self.earlier.made.seq if self.earlier else self.made.seq
+        return next((each for each in reversed(self.sources) if each.icon == "person" and each.seq > after), None)
+
 
 def around(run: Run, artifact_id: UUID) -> Around:
     """NotFound if no event of the run made it."""

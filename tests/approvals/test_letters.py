@@ -233,9 +233,8 @@ def test_a_pdf_is_shown_page_by_page_as_pictures(cast, riley):
     assert riley.get(f"/reveals/{row.pk}/pages/8").status_code == 404
     whole = riley.get(f"/reveals/{row.pk}/look")
     assert "a.pdf" in text(whole) and "Page 1 of 7" in text(whole), "without script it is a page of its own, under the name of the file"
-    assert riley.get(proposed.url("attachments", "0"), follow=True, secure=True).content == PDF, (
-        "and to be downloaded, by the one who decides"
-    )
+    taken = riley.get(proposed.url("attachments", "0"), follow=True, secure=True)
+    assert b"".join(taken.streaming_content) == PDF, "and to be downloaded, by the one who decides"
 
 
 @pytest.mark.parametrize(

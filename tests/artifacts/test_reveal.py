@@ -208,6 +208,7 @@ def test_the_card_opens_its_attachments_and_its_evidence_and_shuts_them_with_the
     assert shown.count(IBAN) == 2 and KEY not in shown
     taken = riley.browser.get(proposed.url("attachments", "0"), secure=True, follow=True).content.decode()
     assert IBAN in taken and KEY not in taken, "of a file that holds a secret, what is shown of it"
+    assert AuditEntry.objects.filter(verb="downloaded", subject_id=str(row.payload_id)).count() == 1
     decisions.decide(proposed.action, reviewer=riley.actor, verdict="rejected", digest=proposed.action.digest, reason="It holds a key.")
     assert IBAN not in riley.get(proposed.url()) and IBAN not in riley.get(f"/reveals/{row.pk}") and riley.status == 410
 
@@ -235,3 +236,14 @@ def test_a_page_of_a_pdf_whose_text_holds_a_secret_is_not_drawn(cast):
     assert "Page 1 of 2" in riley.get(f"/reveals/{row.pk}/look")
     assert "So this page is not shown." in riley.get(f"/reveals/{row.pk}/look?page=2")
     assert riley.get(f"/reveals/{row.pk}/pages/2") and riley.status == 404
+
+
+def test_the_page_takes_few_queries_and_says_where_the_file_went(cast, proposed, django_assert_max_num_queries):
+    riley, artifact = Someone(cast.riley), file_of(proposed).partition(":")[2]
+    riley.reveal(file_of(proposed), **WHY)
+    with django_assert_max_num_queries(20):
+        assert IBAN in riley.get(f"/artifacts/{artifact}")
+    told = riley.get(f"/runs/{proposed.run.pk}/artifacts/{artifact}")
+    assert "Attached at" in told and f'href="{proposed.url()}"' in told and "cmp-old" not in told
+    ticket = file_of(proposed, "ticket.eml").partition(":")[2]
+    assert "Attached at" not in riley.get(f"/runs/{proposed.run.pk}/artifacts/{ticket}")
