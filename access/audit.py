@@ -18,6 +18,8 @@ def record(
     A verb that is new gets its words in access/verbs.py. Nothing is waited for: see access/sealing.py for how entries become a chain.
     """
     kind, pk = subject or ("", "")
+    if workspace_id is not None and (glass := actor.glass.get(workspace_id)) is not None:
+        data["glass"] = str(glass.id)  # done while the actor held rights that it took by break-glass
     return AuditEntry.objects.create(
         workspace_id=workspace_id, actor_kind=actor.kind, actor_id=actor.id, verb=verb, subject_kind=kind, subject_id=str(pk), data=data
     )

@@ -109,7 +109,8 @@ def rotate(key: K, *, by: Actor, overlap: timedelta = timedelta(), days: int = D
         until = min(old.expires_at, clock.now() + overlap)
         type(key).objects.filter(pk=old.pk).update(successor=made, expires_at=until)
         told = {"minutes": int(overlap.total_seconds() // 60), "successor": str(made.pk)}
-        audit.record(by, _verb(old, "rotated"), workspace_id=_workspace(old), subject=_subject(old), **told)
+        verb = "key_rotated" if isinstance(old, AgentKey) else "provisioner_rotated"
+        audit.record(by, verb, workspace_id=_workspace(old), subject=_subject(old), **told)
         standing.raise_versions(User.objects.none())  # with no overlap its streams end at once
     return made, token
 
@@ -118,7 +119,8 @@ def revoke(key: AgentKey | ProvisionerKey, *, by: Actor) -> None:
     """End a key now. What it has open is closed at once; again changes nothing."""
     with transaction.atomic():
         if type(key).objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=clock.now()) == 1:
-            audit.record(by, _verb(key, "revoked"), workspace_id=_workspace(key), subject=_subject(key))
+            verb = "key_revoked" if isinstance(key, AgentKey) else "provisioner_revoked"
+            audit.record(by, verb, workspace_id=_workspace(key), subject=_subject(key))
             standing.raise_versions(User.objects.none())
 
 
@@ -210,7 +212,3 @@ def _workspace(key: AgentKey | ProvisionerKey) -> UUID:
 
 def _subject(key: AgentKey | ProvisionerKey) -> tuple[str, UUID]:
     return ("agent_key" if isinstance(key, AgentKey) else "provisioner_key", key.pk)
-
-
-def _verb(key: AgentKey | ProvisionerKey, what: str) -> str:
-    return f"{'key' if isinstance(key, AgentKey) else 'provisioner'}_{what}"

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from access import exporting, places, telling, trail
+from access import exporting, glass_views, places, telling, trail
 from access.audit import GROUPS
 from access.errors import Refusal
 from access.places import Place
@@ -33,7 +33,8 @@ def log(request: HttpRequest) -> HttpResponse:
         page = trail.page(here.id, asked, before=request.GET.get("before", ""))
     except BadFilter as error:
         return render(request, "access/log.html", _context(here, Wanted(), typed=request.GET, error=error), status=error.status)
-    more = {"rows": telling.told(page.entries), "older": page.older, "count": _counted(here, asked)}
+    glasses = glass_views.waiting(request, here.id, sees=True)
+    more = glasses | {"rows": telling.told(page.entries), "older": page.older, "count": _counted(here, asked)}
     return render(request, "access/log.html", _context(here, asked, typed=asked.as_dict(), before=request.GET.get("before", "")) | more)
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.urls import reverse
+
 from access.ids import as_uuid
-from access.models import Agent, AgentKey, ProvisionerKey, Role, User
+from access.models import Agent, AgentKey, BreakGlass, ProvisionerKey, Role, User
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ def _provisioner_keys(ids: Collection[str]) -> dict[str, Named]:
     return {str(pk): Named(name) for pk, name in ProvisionerKey.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
 
 
+def _glasses(ids: Collection[str]) -> dict[str, Named]:
+    rows = BreakGlass.objects.filter(pk__in=uuids(ids)).values_list("pk", "user__name")
+    return {str(pk): Named(name, "Break-glass", reverse("access:break_glass")) for pk, name in rows}
+
+
 def _roles(ids: Collection[str]) -> dict[str, Named]:
     rows = Role.objects.filter(pk__in=[int(each) for each in ids if each.isdecimal()]).values_list("pk", "name")
     return {str(pk): Named(name.capitalize()) for pk, name in rows}
@@ -98,4 +105,5 @@ register("agent", _agents)
 register("agent_key", _keys)
 register("provisioner", _provisioners)
 register("provisioner_key", _provisioner_keys)
+register("glass", _glasses)
 register("role", _roles)

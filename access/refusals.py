@@ -64,11 +64,14 @@ def note(actor: Actor, refusal: Refusal, *, at: str = "") -> None:
         return
     kind, pk = refusal.subject or ("", "")
     told = {"right": refusal.needed or str(refusal.extra.get("capability", "")), "why": refusal.kind, "at": at}
+    given = (actor, (KNOWN_AS.get(kind, kind), pk[:40]), told, refusal.workspace)
     try:
-        with transaction.atomic():
-            _note(actor, (KNOWN_AS.get(kind, kind), pk[:40]), told, refusal.workspace)
-    except IntegrityError:
-        pass  # the same, refused twice at one moment: one of them is the entry
+        try:
+            with transaction.atomic():
+                _note(*given)
+        except IntegrityError:  # the same, refused twice at one moment: one of them is the entry, the other adds to its count
+            with transaction.atomic():
+                _note(*given)
     except DatabaseError:
         log.exception("a refusal could not be written down")
 
@@ -84,7 +87,10 @@ def _note(actor: Actor, subject: tuple[str, str], told: dict[str, Any], where: U
         return
     workspace = where or next(iter(actor.grants), None)
     of = {"workspace_id": workspace, "actor_kind": actor.kind, "actor_id": actor.id, "subject_kind": subject[0], "subject_id": subject[1]}
-    RefusalTally.objects.update_or_create(key=key, defaults={**of, "told": told, "since": now, "more": 0})
+    if tally is None:
+        RefusalTally.objects.create(key=key, told=told, since=now, **of)
+    else:
+        RefusalTally.objects.filter(key=key).update(workspace=workspace, since=now, more=0)
     _write(actor, workspace, subject, told, times=1 + (tally.more if tally else 0))
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db.models import F, Model, QuerySet
+from django.db.models import Count, F, FilteredRelation, Model, Q, QuerySet
 
 from access.errors import Forbidden, NotFound, NotSignedIn
 from access.models import AgentKey, Membership, ProvisionerKey, Role, User
@@ -100,6 +100,7 @@ class Actor:
     workflows: frozenset[str] = frozenset()  # agents: of which alone they may start runs; empty: of any
     tools: frozenset[str] = frozenset()  # agents: with which alone they may act; empty: with any
     role: str = ""  # people: what the role is called, for the eye only; rights are in `grants`
+    glass: Mapping[UUID, "Glass"] = field(default_factory=dict)  # people: what they took by break-glass, by workspace
     session: str = ""  # people: a digest of the session they came by; what is revealed is shown in it alone
 
     @property
@@ -113,10 +114,18 @@ class Actor:
     @property
     def standing(self) -> "Standing":
         """What its rights were read from: kind, id of the person or key, version. `changed` compares it with what is so now."""
-        return (self.kind, self.key_id or self.id, self.access_version)
+        return (self.kind, self.key_id or self.id, _version(self.access_version, len(self.glass)))
 
     def workspaces(self, capability: str) -> list[UUID]:
         return [workspace for workspace, held in self.grants.items() if capability in held]
+
+
+@dataclass(frozen=True)
+class Glass:
+    """Rights that a person took by break-glass in one workspace, and until when. See access/break_glass.py."""
+
+    id: UUID
+    until: datetime
 
 
 Standing = tuple[str, str, int]
@@ -147,17 +156,29 @@ def _mark_of(session: Any) -> str:
 
 def person(user_id: UUID, *, signed_in: str = "password", session: str = "") -> Actor:
     """The actor of a user, read afresh; nobody if the account is deactivated. One query."""
+    members = Membership.objects.filter(user_id=user_id, user__is_active=True, deactivated_at=None).annotate(now=_lasting())
     rows = list(
-        Membership.objects.filter(user_id=user_id, user__is_active=True, deactivated_at=None).values_list(
-            "workspace_id", "role__capabilities", "user__name", "user__access_version", "role__name"
+        members.values_list(
+            *("workspace_id", "role__capabilities", "user__name", "user__access_version", "role__name"), "now__taken", "now__id", "now__until"
         )
     )
     if not rows:
         user = User.objects.filter(pk=user_id, is_active=True).first()
         return Actor("human", str(user.pk), user.name, {}, user.access_version, signed_in, session=session) if user else NOBODY
-    grants = {workspace: frozenset(capabilities) & PEOPLES for workspace, capabilities, *_ in rows}
+    grants = {workspace: frozenset([*capabilities, *(now[0] or ())]) & PEOPLES for workspace, capabilities, _, _, _, *now in rows}
     role = ", ".join(sorted({row[4] for row in rows}))
-    return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, role=role, session=session)
+    glass = {row[0]: Glass(row[6], row[7]) for row in rows if row[6]}
+    return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, role=role, session=session, glass=glass)
+
+
+def _lasting() -> FilteredRelation:
+    """What was taken by break-glass and is not over, of each membership; there is one at most."""
+    return FilteredRelation("glasses", condition=Q(glasses__ended_at=None, glasses__until__gt=clock.now()))
+
+
+def _version(access_version: int, glasses: int) -> int:
+    """Another number as soon as what was taken by break-glass is over, though nobody changed anything: it ends by the clock."""
+    return access_version * 100 + glasses
 
 
 def _program(header: bytes) -> Actor:
@@ -211,9 +232,11 @@ def changed(standings: Iterable[Standing]) -> set[Standing]:
     """Those whose rights may be others by now, for a hub that asks at each wake. Two queries at most, however many there are."""
     asked = set(standings)
     people, keys = [pk for kind, pk, _ in asked if kind == "human"], [pk for kind, pk, _ in asked if kind == "agent"]
-    versions = User.objects.filter(pk__in=people, is_active=True).values_list("pk", "access_version") if people else ()
+    over = Q(memberships__deactivated_at=None, memberships__glasses__ended_at=None, memberships__glasses__until__gt=clock.now())
+    active = User.objects.filter(pk__in=people, is_active=True).annotate(glasses=Count("memberships__glasses", filter=over))
+    versions = active.values_list("pk", "access_version", "glasses") if people else ()
     valid = _valid_keys().filter(pk__in=keys).values_list("pk", flat=True) if keys else ()
-    return asked - {("human", str(pk), version) for pk, version in versions} - {("agent", str(pk), 0) for pk in valid}
+    return asked - {("human", str(pk), _version(*version)) for pk, *version in versions} - {("agent", str(pk), 0) for pk in valid}
 
 
 def visible(actor: Actor, model: type[M], capability: str) -> QuerySet[M]:

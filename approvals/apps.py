@@ -6,7 +6,7 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from access import append_only, reach
+        from access import append_only, break_glass, reach
         from approvals import audit_names, gate, presenting, reveal_places, witness
         from approvals.models import ProposedAction
         from approvals.notifications import outbox
@@ -17,6 +17,7 @@ class ApprovalsConfig(AppConfig):
         if outbox.listen not in log.listeners:
             log.listeners.append(outbox.listen)
         gate.register()
+        break_glass.taken.connect(lambda sender, glass, **_: outbox.glass_broken(glass), weak=False, dispatch_uid="glass-told")
         audit_names.register()
         reach.register("actions", lambda at: ProposedAction.objects.filter(workspace_id=at).count(), "proposed action", "proposed actions")
         revealing.places |= {"action": reveal_places.of_attachment, "evidence": reveal_places.of_evidence}

@@ -20,8 +20,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import get_resolver
 
-from access import invitations, keys, roles
-from access.models import Agent, AgentKey, RoleChange, User
+from access import break_glass, invitations, keys, roles
+from access.models import Agent, AgentKey, BreakGlass, RoleChange, User
 from access.people_models import Invitation
 from access.rules import SYSTEM, Actor, authenticate, person
 from approvals import groups, standing_grants
@@ -109,6 +109,10 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "permissions/provisioners", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
     ("POST", "permissions/keys/<str:kind>/<uuid:key_id>/rotation", "in in none none none none ok none none none none in", {"data": {}}),
     ("POST", "permissions/keys/<str:kind>/<uuid:key_id>/revocation", "in in none none none none ok none none none none in", {}),
+    ("GET", "permissions/break-glass", "in in ok ok ok ok ok ok no no no in", {}),
+    ("POST", "permissions/break-glass", "in in ok ok ok ok ok ok no no no in", {"data": {"reason": ""}}),
+    ("POST", "permissions/break-glass/<uuid:glass_id>/review", "in in none no no none ok no none none none in", {"data": {"note": "x"}}),
+    ("POST", "permissions/break-glass/<uuid:glass_id>/ending", "in in none ok no none ok no none none none in", {}),
     ("GET", "permissions/roles/new", "in in ok no no no ok no no no no in", {}),
     ("POST", "permissions/roles/new", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
     ("GET", "permissions/roles/<int:role_id>", "in in none none ok none ok ok none none none in", {}),
@@ -380,6 +384,7 @@ def things(cast, people) -> dict[str, Any]:
         "change": role_change(cast),
         "role": cast.workspace.roles.get(name="operator"),
         "key": keys.make(cast.agent, name="spare", by=SYSTEM)[0],
+        "glass": broken_glass(cast),
     }
 
 
@@ -387,6 +392,13 @@ def shown_to_riley(cast, letter: ProposedAction, session_key: str) -> Reveal:
     actor = authenticate({"headers": [], "user": cast.riley, "session": SessionStore(session_key)})
     at = revealing.place(actor, f"action:{letter.pk}:0")
     return reveal.make(actor, at, token=uuid4(), reason="decide", details="To see the picture.")
+
+
+def broken_glass(cast) -> BreakGlass:
+    """One that is over; it changes nobody's rights here."""
+    made = break_glass.take(cast.workspace.pk, ["runs.recover"], by=person(cast.riley.pk), reason="Nobody else is here.")
+    break_glass.end(made, by=person(cast.riley.pk))
+    return made
 
 
 def role_change(cast) -> RoleChange:
@@ -433,6 +445,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook", "change")}
     values |= {"<int:role_id>": things["role"].pk, "<str:kind>": "agent"}
     values |= {blank: things["key"].agent_id for blank in ("<uuid:agent_id>", "<agent_id>")}
+    values |= {"<uuid:glass_id>": things["glass"].pk}
     values |= {blank: things["key"].pk for blank in ("<uuid:key_id>", "<key_id>")}
     values |= {"<int:version>": 1, "<version>": 1, "<uuid:grant_id>": things["grant"].pk, "<grant_id>": things["grant"].pk}
     values |= {"(?P<action_id>[^/]+)": action.pk, "<uuid:action_id>": action.pk, "<action_id>": action.pk}

@@ -29,6 +29,8 @@ def people(notice: Notice) -> list[User]:
             return rules.holders(notice.workspace_id, "runs.recover")
         case "stuck" | "handed":
             return _who_recovers(notice)
+        case "glass":
+            return _who_answers_for_access(notice.workspace_id)
         case "asks" | "budget":
             return _who_steers(notice)
         case _:
@@ -66,6 +68,12 @@ def _delegate(notice: Notice) -> list[User]:
 def _who_may_say(action: ProposedAction) -> list[User]:
     unknown = Grant.objects.filter(action=action, outcome="unknown").exists()
     return execution.who_may_resolve(action) if unknown else []
+
+
+def _who_answers_for_access(workspace_id: UUID) -> list[User]:
+    """Admins and managers: whoever manages access or reads the audit trail."""
+    found = {user.pk: user for right in ("access.manage", "audit.view") for user in rules.holders(workspace_id, right)}
+    return sorted(found.values(), key=lambda user: user.name)
 
 
 def _who_recovers(notice: Notice) -> list[User]:

@@ -9,7 +9,7 @@ from artifacts.models import Payload
 from config import clock
 from runs.models import Run
 
-KINDS = ("waits", "soon", "escalated", "delegated", "unknown", "answered", "ended", "alarm", "stuck", "handed", "asks", "budget")
+KINDS = ("waits", "soon", "escalated", "delegated", "unknown", "answered", "ended", "alarm", "stuck", "handed", "asks", "budget", "glass")
 CHANNELS = ("mail", "webhook")
 
 

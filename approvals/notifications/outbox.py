@@ -6,6 +6,7 @@ from uuid import UUID
 
 import orjson
 
+from access.models import BreakGlass
 from approvals.models import ProposedAction
 from approvals.notifications.models import Delegation, Notice
 from runs.log import ENGINE, Held
@@ -47,6 +48,11 @@ def delegated(delegation: Delegation) -> None:
         key=key,
         until=delegation.ends_at,
     )
+
+
+def glass_broken(glass: BreakGlass) -> None:
+    """Tell everybody who answers for access that somebody took rights. In the caller's transaction."""
+    Notice.objects.create(workspace_id=glass.workspace_id, kind="glass", key=f"glass:{glass.pk}", until=glass.until)
 
 
 def _notices(run: Held, seq: int, type_: str, body: Mapping[str, Any]) -> Iterable[Notice]:

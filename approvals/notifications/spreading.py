@@ -33,7 +33,7 @@ def due(notice: Notice, wishes: Wishes, now: datetime) -> tuple[datetime, bool]:
 
 
 def _presses(notice: Notice, quiet_until: datetime) -> bool:
-    grave = notice.kind == "alarm" or (notice.action is not None and notice.action.risk == 3)
+    grave = notice.kind in ("alarm", "glass") or (notice.action is not None and notice.action.risk == 3)
     return grave or (notice.until is not None and notice.until <= quiet_until)
 
 

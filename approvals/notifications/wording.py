@@ -88,6 +88,7 @@ def _title(notice: Notice) -> str:
         "budget": f"Run {ref} has used up a limit",
         "ended": f"Run {ref} {ENDED.get(notice.run.state if notice.run else '', 'has ended')}",
         "alarm": f"Alarm: {what} is not what was approved",
+        "glass": "Break-glass: somebody took rights that they lack",
     }[notice.kind]
 
 
@@ -104,6 +105,7 @@ def _parts(notice: Notice, zone: str) -> list[str]:
         "delegated": "They are away, and named you." if notice.action is None else "Who it went to is away, and named you.",
         "unknown": "Whether it happened is not known. A person must say.",
         "alarm": "Nothing was run.",
+        "glass": "Each step is marked in the access log. Once it is over, an admin reviews it.",
         "stuck": SILENT if _is_silent(notice) else "It can’t go on by itself. Somebody must choose how it does.",
         "handed": "It is stuck, and yours to look after.",
         "asks": "It waits for the answer.",
@@ -119,6 +121,8 @@ def _is_silent(notice: Notice) -> bool:
 def _link(notice: Notice) -> str:
     if notice.kind in ("stuck", "handed"):
         return address("runs:recovery")
+    if notice.kind == "glass":
+        return address("access:break_glass")
     if notice.kind in OF_RUNS and notice.run_id:
         return address("runs:run", notice.run_id)
     if notice.kind == "unknown":

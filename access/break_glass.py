@@ -1,0 +1,150 @@
+"""Break-glass: a person takes a right that they lack, for at most an hour, when there is nobody to ask.
+
+It needs a reason, and that they show again who they are. Everybody who manages access or reads the audit trail is told at once, each page
+says so while it lasts, and each entry of the audit trail that is made under it is marked. Afterwards another admin reviews it.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import ClassVar
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.dispatch import Signal as Notice
+
+from access import audit, reasons, rules, standing
+from access.errors import BadInput, Forbidden, NotFound, NotSignedIn, Refusal
+from access.glass_models import BreakGlass
+from access.models import Membership, User
+from access.rules import Actor
+from config import clock
+
+TAKEABLE = ("runs.recover", "runs.steer", "approvals.freeze", "artifacts.view", "audit.view", "reveal.personal")
+# what one has to see to do it; it comes along
+SEEING = {
+    "runs.recover": ("runs.view", "runs.events"),
+    "runs.steer": ("runs.view",),
+    "approvals.freeze": ("approvals.view",),
+    "artifacts.view": ("runs.view",),
+    "reveal.personal": ("runs.view", "artifacts.view"),
+}
+MINUTES = (15, 30, 60)
+taken = Notice()  # somebody took rights: `glass`; sent in the transaction. Other rooms tell people of it
+
+
+class GlassRefused(BadInput):
+    """These rights can’t be taken."""
+
+    what_next: ClassVar[str] = "Nothing was taken. Choose again."
+
+
+class GlassOpen(Refusal):
+    """You have taken rights already, and they last still."""
+
+    what_next: ClassVar[str] = "Nothing was changed. End it first, or wait until it is over."
+
+
+class GlassLasts(Refusal):
+    """It lasts still."""
+
+    what_next: ClassVar[str] = "Nothing was written down. Review it once it is over; you can end it now."
+
+
+class ReviewedBefore(Refusal):
+    """It was reviewed already."""
+
+
+def take(workspace_id: UUID, capabilities: Iterable[str], *, by: Actor, reason: str, minutes: int = 30) -> BreakGlass:
+    """Take these rights in a workspace that one is a member of. GlassRefused, WhyNeeded and GlassOpen say what is wrong."""
+    wanted = [each for each in TAKEABLE if each in set(capabilities)]
+    if odd := sorted(set(capabilities) - set(TAKEABLE)):
+        raise GlassRefused(f"“{rules.CAPABILITIES.get(odd[0], odd[0][:60])}” is never taken.")
+    if minutes not in MINUTES:
+        raise GlassRefused(f"It lasts {', '.join(map(str, MINUTES[:-1]))} or {MINUTES[-1]} minutes.")
+    with transaction.atomic():
+        # one after the other for each person, so that there is one at a time
+        user = User.objects.select_for_update(no_key=True).filter(pk=by.user_id, is_active=True).first()
+        member = Membership.objects.filter(user=user, workspace_id=workspace_id, deactivated_at=None).first() if user else None
+        if user is None or member is None:
+            raise Forbidden("Only a person of the workspace takes rights in it.")
+        if lasting().filter(user=user, workspace_id=workspace_id).exists():
+            raise GlassOpen
+        wanted = [each for each in wanted if not rules.can(by, each, workspace_id)]
+        if not wanted:
+            raise GlassRefused("You hold these rights already; there is nothing to take.")
+        held = sorted({*wanted, *(seen for each in wanted for seen in SEEING.get(each, ()))})
+        now = clock.now()
+        until = now + timedelta(minutes=minutes)
+        kept = reasons.keep(workspace_id, reason)
+        of = {"workspace_id": workspace_id, "membership": member, "user": user, "signed_in": by.signed_in}
+        glass = BreakGlass.objects.create(taken=held, why=kept, since=now, until=until, **of)
+        audit.record(
+            by, "glass_broken", workspace_id=workspace_id, subject=("glass", glass.pk), why=str(kept), rights=wanted, minutes=minutes
+        )
+        standing.raise_versions(User.objects.filter(pk=user.pk))
+        taken.send(BreakGlass, glass=glass)
+    return glass
+
+
+def end(glass: BreakGlass, *, by: Actor) -> None:
+    """End it before its time. Who took it may, and who manages access; again changes nothing."""
+    if by.user_id != glass.user_id and not rules.can(by, "access.manage", glass.workspace_id):
+        raise Forbidden("Who took it ends it, or who manages access.", capability="access.manage")
+    with transaction.atomic():
+        if lasting().filter(pk=glass.pk).update(ended_at=clock.now(), ended_by=by.user_id) == 1:
+            audit.record(by, "glass_ended", workspace_id=glass.workspace_id, subject=("glass", glass.pk))
+            standing.raise_versions(User.objects.filter(pk=glass.user_id))
+
+
+def review(glass: BreakGlass, *, by: Actor, note: str) -> None:
+    """Another admin looked at what was done under it. GlassLasts while it lasts, ReviewedBefore if somebody was faster."""
+    if not rules.can(by, "access.manage", glass.workspace_id):
+        raise Forbidden("This needs the right to manage access.", capability="access.manage")
+    if by.user_id == glass.user_id:
+        raise Forbidden("Another admin reviews what you took.")
+    with transaction.atomic():
+        found = BreakGlass.objects.select_for_update(of=("self",)).get(pk=glass.pk)
+        if lasts(found):
+            raise GlassLasts
+        if found.reviewed_at is not None:
+            raise ReviewedBefore
+        kept = reasons.keep(glass.workspace_id, note)
+        BreakGlass.objects.filter(pk=glass.pk).update(reviewed_at=clock.now(), reviewed_by=by.user_id, review=kept)
+        audit.record(by, "glass_reviewed", workspace_id=glass.workspace_id, subject=("glass", glass.pk), why=str(kept))
+
+
+def lasting() -> QuerySet[BreakGlass]:
+    return BreakGlass.objects.filter(ended_at=None, until__gt=clock.now())
+
+
+def lasts(glass: BreakGlass) -> bool:
+    return glass.ended_at is None and glass.until > clock.now()
+
+
+def over_at(glass: BreakGlass) -> datetime:
+    return glass.ended_at or glass.until
+
+
+def unreviewed(workspace_id: UUID) -> list[BreakGlass]:
+    """Those that last and those that nobody has reviewed, the oldest first. One query."""
+    rows = BreakGlass.objects.filter(workspace_id=workspace_id, reviewed_at=None).select_related("user").order_by("since")
+    return list(rows[:50])
+
+
+def history(workspace_id: UUID) -> list[BreakGlass]:
+    rows = BreakGlass.objects.filter(Q(reviewed_at__isnull=False), workspace_id=workspace_id)
+    return list(rows.select_related("user", "reviewed_by", "ended_by").order_by("-since")[:50])
+
+
+def find(actor: Actor, pk: UUID) -> BreakGlass:
+    """One's own, or one of a workspace where one manages access or reads the audit trail; else NotFound."""
+    if not actor.is_known:
+        raise NotSignedIn
+    found = BreakGlass.objects.filter(pk=pk).select_related("user").first()
+    if found is None or found.workspace_id not in actor.grants:
+        raise NotFound
+    mine = actor.user_id == found.user_id
+    if not mine and not any(rules.can(actor, each, found.workspace_id) for each in ("access.manage", "audit.view")):
+        raise NotFound
+    return found
