@@ -210,8 +210,8 @@ elif _SSO_ISSUER.startswith("http:") and urlsplit(_SSO_ISSUER).hostname not in L
     raise env.OddSetting("SSO_ISSUER must be an address that starts with https://.")
 elif not HANDRAIL_SSO["client_id"] or not HANDRAIL_SSO["client_secret"]:
     raise env.OddSetting("SSO_ISSUER needs SSO_CLIENT_ID and SSO_CLIENT_SECRET: as whom Handrail is known there.")
-if not HANDRAIL_SIGN_IN or (HANDRAIL_SIGN_IN == ("sso",) and not HANDRAIL_SSO):
-    raise env.OddSetting("SIGN_IN leaves no way in: name password, passkey, or sso with SSO_ISSUER.")
+if "password" not in HANDRAIL_SIGN_IN and not ("sso" in HANDRAIL_SIGN_IN and HANDRAIL_SSO):
+    raise env.OddSetting("SIGN_IN leaves no way in for somebody new: name password, or sso and set SSO_ISSUER.")
 SESSION_COOKIE_AGE = 12 * 3600
 # browsers keep one jar of cookies for all ports of a host: the names keep the demo apart from whatever else runs on this machine,
 # and `__Host-` makes browsers refuse a cookie that a neighbouring subdomain or plain HTTP tried to plant

@@ -80,6 +80,10 @@ def test_a_team_must_give_its_secrets_and_its_address(name: str) -> None:
         ({"WORKERS": "0"}, "WORKERS must be a whole number from 1"),
         ({"LOG_FORMAT": "xml"}, "LOG_FORMAT must be one of line, json"),
         ({"HANDRAIL_WORKFLOWS": "a.b, rm -rf"}, "HANDRAIL_WORKFLOWS is a list"),
+        ({"SSO_ISSUER": "http://login.example"}, "SSO_ISSUER must be an address that starts with https://."),
+        ({"SSO_ISSUER": "https://login.example"}, "SSO_ISSUER needs SSO_CLIENT_ID and SSO_CLIENT_SECRET"),
+        ({"SIGN_IN": "passkey,sso"}, "SIGN_IN leaves no way in for somebody new"),
+        ({"SIGN_IN": "magic"}, "SIGN_IN is a list"),
     ],
 )
 def test_an_odd_setting_is_refused_in_one_line(odd: dict[str, str], said: str) -> None:

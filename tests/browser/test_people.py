@@ -1,0 +1,139 @@
+"""Coming in by invitation, a passkey and codes in a real Chromium with an authenticator of its own, and being let go."""
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from allauth.mfa.totp.internal import auth as totp
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.test_every_page import browsing, faults
+from tests.stack import Stack
+
+pytestmark = pytest.mark.long
+MEI = "mei@fernhill.example"
+NAME, PASSWORD = "Mei Tanaka", "a sentence for coming in"
+
+
+def test_somebody_is_invited_comes_in_keeps_a_passkey_and_codes_and_is_let_go(browser: Browser, server: Stack) -> None:
+    base = f"http://localhost:{server.port}"  # a passkey is bound to a name
+    with browsing(browser, server, "", 1440, "light") as (ada, complaints):
+        ada.goto(f"{server.base_url}/sign-in")
+        ada.get_by_role("button", name="Continue as Ada").click()
+        ada.wait_for_url(lambda url: "/sign-in" not in url)
+        link = invited(ada, server, MEI)
+        complaints.clear()  # refused on purpose: it asks first who she is
+        with browsing(browser, server, "", 1440, "light") as (mei, said):
+            authenticator(mei)
+            mei.goto(f"{base}{link}")
+            assert faults(mei) == []
+            said.clear()
+            mei.get_by_label("Your name").fill(NAME)
+            mei.locator("input[name=password]").fill(PASSWORD)
+            mei.get_by_role("button", name="Come in").click()
+            expect(mei.get_by_role("heading", name="Your account")).to_be_visible()
+            keeps_a_passkey(mei)
+            recovery = sets_up_codes(mei, base)
+            assert not said, said
+            looks_right(mei, base, "/account")
+            said.clear()
+            signs_in_by_passkey(mei, base)
+            signs_in_with_recovery_code(mei, base, recovery[0])
+            assert not said, said
+            mei.goto(f"{base}/runs")
+            expect(mei.locator("html[data-live=open]")).to_be_attached()
+            let_go(ada, server, NAME)
+            expect(mei.locator("html[data-live=lost]")).to_be_attached()  # what she has open is cut off by itself
+            mei.goto(f"{base}/account")
+            expect(mei).to_have_url(re.compile("/sign-in"))
+        looks_right(ada, server.base_url, "/people")
+
+
+def invited(ada: Page, server: Stack, email: str) -> str:
+    """The path of the link that Ada gets to hand over, after a click that shows who she is."""
+    ada.goto(f"{server.base_url}/people")
+    ada.get_by_label("Work e-mail").fill(email)
+    ada.get_by_role("form", name="Invite somebody").locator("select").select_option(label="Reviewer")
+    ada.get_by_role("button", name="Invite").click()
+    expect(ada.get_by_role("heading", name="Show that it is you")).to_be_visible()
+    assert faults(ada) == []
+    ada.get_by_role("button", name="It is me, in the demo").click()
+    shown = ada.locator("#link").inner_text()  # what was typed went on by itself
+    parts = urlsplit(shown)
+    return f"{parts.path}?{parts.query}"
+
+
+def authenticator(page: Page) -> None:
+    """A device that keeps passkeys and is always unlocked."""
+    session = page.context.new_cdp_session(page)
+    session.send("WebAuthn.enable")
+    options: dict[str, Any] = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+    session.send("WebAuthn.addVirtualAuthenticator", {"options": options | {"isUserVerified": True, "automaticPresenceSimulation": True}})
+
+
+def keeps_a_passkey(mei: Page) -> None:
+    mei.get_by_label("Name of the passkey").fill("Her laptop")
+    mei.get_by_role("button", name="Add a passkey").click()
+    expect(mei.get_by_text("Your passkey is kept.")).to_be_visible()
+    expect(mei.locator("#factors").get_by_text("Her laptop")).to_be_visible()
+
+
+def sets_up_codes(mei: Page, base: str) -> list[str]:
+    mei.get_by_role("link", name="Set up codes of an app").click()
+    secret = mei.locator("#secret").inner_text().replace(" ", "")
+    mei.get_by_label("The code it shows").fill(code_of(secret))
+    mei.get_by_role("button", name="Turn on codes").click()
+    codes = mei.locator("#recovery-codes code").all_inner_texts()
+    mei.get_by_role("link", name="I have kept them").click()
+    expect(mei.get_by_text("10 left, each opens once")).to_be_visible()
+    return codes
+
+
+def code_of(secret: str) -> str:
+    return totp.format_hotp_value(totp.hotp_value(secret, sorted(totp.yield_hotp_counters_from_time())[1]))
+
+
+def signs_out(mei: Page, base: str) -> None:
+    mei.goto(f"{base}/account")
+    mei.locator("#sessions").get_by_role("button", name="Sign out").click()
+    expect(mei.get_by_text("You are signed out.")).to_be_visible()
+
+
+def signs_in_by_passkey(mei: Page, base: str) -> None:
+    signs_out(mei, base)
+    mei.get_by_role("button", name="Use a passkey").click()
+    mei.wait_for_url(lambda url: "/sign-in" not in url)
+    mei.goto(f"{base}/account")
+    expect(mei.locator("#sessions").get_by_text("by passkey")).to_be_visible()
+
+
+def signs_in_with_recovery_code(mei: Page, base: str, code: str) -> None:
+    signs_out(mei, base)
+    mei.get_by_label("Work e-mail").fill(MEI)
+    mei.locator("input[name=password]").fill(PASSWORD)
+    mei.get_by_role("button", name="Sign in").click()
+    mei.locator("input[name=code]").fill(code)
+    mei.get_by_role("button", name="Sign in").click()
+    mei.wait_for_url(lambda url: "/sign-in" not in url)
+
+
+def let_go(ada: Page, server: Stack, name: str) -> None:
+    ada.goto(f"{server.base_url}/people")
+    ada.get_by_role("link", name=name).click()
+    form = ada.get_by_role("form", name="Let them go")
+    form.get_by_label("Why").fill("Left in November.")
+    form.get_by_role("button", name="Deactivate").click()
+    expect(ada.get_by_text(f"{name} is deactivated.")).to_be_visible()
+
+
+def looks_right(page: Page, base: str, path: str) -> None:
+    """Axe finds nothing, and nothing sticks out, wide and on a phone, in light and dark."""
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(base + path)
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, (path, width)
+        for theme in ("dark", "light"):
+            page.emulate_media(color_scheme=theme)
+            assert faults(page) == [], (path, width, theme)
+    page.set_viewport_size({"width": 1440, "height": 900})
