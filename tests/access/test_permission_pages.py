@@ -12,7 +12,7 @@ from tests.approvals.mailing import text
 from tests.cast import Cast, member
 from tests.factories import actor, make_run
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 WHY = "Operators asked to read who changed what."
 
 

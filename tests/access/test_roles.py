@@ -1,6 +1,7 @@
 """What a role may do is changed with a reason, by two admins where there are two, and never behind anybody's back."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -14,8 +15,9 @@ from access.roles import InForce, Waiting, Wanted
 from config import clock
 from tests.cast import Cast, member
 from tests.factories import actor
+from tests.together import together
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
+pytestmark = pytest.mark.django_db(transaction=True)  # on both databases: locks, and updates with a join
 WHY = "Reviewers asked to follow a citation."
 
 
@@ -178,6 +180,18 @@ def test_the_installation_says_whether_a_workspace_takes_two(cast: Cast, capsys:
     assert [each.data["when"] for each in AuditEntry.objects.filter(verb="second_admin_set").order_by("at")] == ["always", "never"]
     with pytest.raises(CommandError, match="no workspace"):
         call_command("secondadmin", "nowhere", "two")
+
+
+def test_of_changes_and_confirmations_at_once_one_is_in_force(cast: Cast, rafael: User) -> None:
+    of, change = role(cast, "manager"), ask(cast, role(cast), more={"audit.view"}).change
+    nora = member(cast.workspace, "nora", "admin")
+    confirmed = together([partial(roles.confirm, change, by=actor(each)) for each in (rafael, nora, rafael)])
+    assert sorted(type(each).__name__ for each in confirmed) == ["ChangeOver", "ChangeOver", "Role"]
+    call_command("secondadmin", "fernhill", "never")
+    wanted = [Wanted("manager", frozenset({"runs.view", more})) for more in ("runs.events", "audit.view", "approvals.view")]
+    said = together([partial(roles.ask, cast.workspace.pk, of, each, base=1, by=actor(cast.ada), why=WHY) for each in wanted])
+    assert sorted(type(each).__name__ for each in said) == ["InForce", "RoleChanged", "RoleChanged"]
+    assert [each.version for each in roles.history(of)] == [2, 1] and len(held(of)) == 2
 
 
 def test_who_could_confirm_is_told_how_many_wait_and_nobody_else(cast: Cast, rafael: User) -> None:
