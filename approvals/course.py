@@ -241,13 +241,13 @@ def _grant(action: ProposedAction) -> Grant | None:
 def _votes(action: ProposedAction, actor: Actor, people: Sequence[User]) -> Iterable[Vote]:
     """What was decided in this round. `people`: who may decide on it now."""
     given = Decision.objects.filter(action=action, round=action.round).select_related("reviewer").order_by("decided_at")
-    fields = ("reviewer_id", "reviewer__name", "verdict", "digest", "decided_at", "seq", "reason__rendition", "group_version")
+    fields = ("reviewer_id", "reviewer__name", "verdict", "digest", "decided_at", "seq", *vault.saying("reason"), "group_version")
     rows = list(given.values_list(*fields))
     approved = [(row[0], row[-1]) for row in rows if row[2] == "approved"] if action.state == "waiting" else []
     counted = decisions.counted(action, approved, people)
     lost = {pk for pk, _ in approved} - counted
-    for reviewer, name, verdict, digest, at, seq, reason, _ in rows:
-        yield Vote(str(reviewer), name, str(reviewer) == actor.id, verdict, digest, at, seq, reason or "", reviewer not in lost)
+    for reviewer, name, verdict, digest, at, seq, *reason, _ in rows:
+        yield Vote(str(reviewer), name, str(reviewer) == actor.id, verdict, digest, at, seq, vault.said(*reason), reviewer not in lost)
 
 
 def _given(votes: Iterable[Vote]) -> int:
@@ -262,8 +262,8 @@ def _is_enough(action: ProposedAction, votes: Iterable[Vote]) -> bool:
 
 def _earlier(action: ProposedAction) -> Iterable[Earlier]:
     rows = Decision.objects.filter(action__run=action.run_id, seq__lt=action.proposed_seq).exclude(action=action).order_by("-seq")
-    for found in rows.values_list("reviewer__name", "verdict", "action__proposed_seq", "seq", "reason__rendition")[:4]:
-        yield Earlier(*found[:4], reason=found[4] or "")
+    for found in rows.values_list("reviewer__name", "verdict", "action__proposed_seq", "seq", *vault.saying("reason"))[:4]:
+        yield Earlier(*found[:4], reason=vault.said(*found[4:]))
 
 
 def _names(stages: Iterable[Stage], votes: Iterable[Vote]) -> dict[str, str]:

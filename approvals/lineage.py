@@ -69,7 +69,7 @@ def earlier(action: ProposedAction) -> tuple[Earlier, ...]:
             by=each.run,
             seq=each.settled_seq or each.proposed_seq,
             at=each.grant.executed_at or each.grant.redeemed_at,
-            subject=each.subject.rendition or "",
+            subject=each.subject.rendition or "Erased",
             same=is_same(what, action, each),
             stands=stands(each),
             known=each.grant.outcome == "executed",

@@ -67,6 +67,16 @@ def tombstone(at: datetime | None, by: str) -> str:
     return f"Erased by {by or 'somebody'} on {at.day} {at:%b %Y, %H:%M} UTC" if at else ""
 
 
+def saying(name: str) -> tuple[str, str, str]:
+    """The columns of a payload that a row names, out of which `said` tells what it says."""
+    return f"{name}__rendition", f"{name}__erased_at", f"{name}__erased_by__name"
+
+
+def said(rendition: str | None, erased_at: datetime | None, erased_by: str | None) -> str:
+    """The rendition, or the tombstone; empty where no payload is named."""
+    return rendition or tombstone(erased_at, erased_by or "")
+
+
 def keep(workspace_id: UUID, content: bytes | str, *, label: Label | str, media_type: str = "text/plain") -> Payload:
     """Seal `content` and make its redacted rendition, in the caller's transaction."""
     [payload] = sealed(workspace_id, [(content, label, media_type)])

@@ -84,6 +84,11 @@ class Run(models.Model):
     def __str__(self) -> str:
         return self.ref
 
+    @property
+    def called(self) -> str:
+        """The rendition of its title; its reference if that was erased."""
+        return self.title.rendition if self.title.rendition is not None else f"Run {self.ref}"
+
     def waits_on(self, on: str) -> bool:
         """Whether what it waits for is this, or this too."""
         return on in (self.waiting.get("on"), *self.waiting.get("also", ()))

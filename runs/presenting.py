@@ -361,7 +361,7 @@ def name_of(who: Who, names: Mapping[str, str], run: Run) -> str:
 
 def title_of(run: Run) -> str:
     """The rendition of a run's title; what it is called if that was erased."""
-    return run.title.rendition if run.title.rendition is not None else f"Run {run.ref}"
+    return run.called
 
 
 # Fragments ----------------------------------------------------------------------------------------------------------------------------
