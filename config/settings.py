@@ -1,6 +1,7 @@
 """Every setting, read from the environment. README.md has the table. It starts safe: a thing that would weaken it has to be asked for."""
 
 import base64
+import importlib.util
 import secrets
 from datetime import timedelta
 from pathlib import Path
@@ -263,6 +264,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 HANDRAIL_PAYLOAD_INLINE = env.integer("PAYLOAD_INLINE", 64 * 1024, low=0, high=12 * 1024 * 1024)  # bytes; what is larger lies in a file
 HANDRAIL_UPLOAD_MAX = env.integer("UPLOAD_MAX", 1024**3, low=1024**2, high=64 * 1024**3)  # bytes of an upload in parts
 _BUCKET = env.text("S3_BUCKET")
+if _BUCKET and importlib.util.find_spec("storages") is None:
+    raise env.OddSetting("S3_BUCKET needs django-storages: install handrail[s3].")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},  # nothing but the vault stores files
     # sealed payloads: on the disk, which all machines must share, or in a bucket, which needs handrail[s3]. See docs/vault.md
@@ -301,7 +304,9 @@ def _sqlite(file: Path) -> dict[str, object]:
             "transaction_mode": "IMMEDIATE",  # DEFERRED fails at once when two transactions turn from reading to writing
             # synchronous=FULL: with NORMAL a power cut may lose the last commits; one of them could be "redeemed", and the
             # message would go out twice. recursive_triggers: without it INSERT OR REPLACE deletes rows past the delete trigger.
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA recursive_triggers=ON; PRAGMA foreign_keys=ON",
+            # secure_delete: what was erased is overwritten in the file, too
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA recursive_triggers=ON; PRAGMA foreign_keys=ON; "
+            "PRAGMA secure_delete=ON",
         },
         "CONN_MAX_AGE": 0,
     }

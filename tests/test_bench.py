@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from bench import append, decision, house, inbox, read, steps, viewers
+from bench import append, decision, house, inbox, read, steps, vault, viewers
 from bench.house import House, Row, Table
 
 pytestmark = pytest.mark.timeout(300)  # the fixture measures all, and its processes share the machine with other tests
-FIGURES = (append, read, viewers, decision, inbox, steps)
+FIGURES = (append, read, viewers, decision, inbox, steps, vault)
 TINY = "--database sqlite --seconds 0.05 --sizes 1 3 --connections 2 --events 20 --viewers 3 --rate 20 --few 3 --waiting 20"
-TINY += " --reads 6 --writes 4 --every 2"
+TINY += " --reads 6 --writes 4 --every 2 --mib 1"
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,11 @@ def test_appends_stand_beside_an_empty_call_and_raw_inserts(measured):
 
 def test_a_whole_log_read_stands_beside_the_raw_read(measured):
     assert ["the raw read" in row.beside for row in measured["bench.read"]] == [True, True]
+
+
+def test_large_files_stand_beside_sealing_and_writing_them(measured):
+    found = [row.beside for row in measured["bench.vault"]]
+    assert ["writing a file" in found[0], "opening in memory" in found[1]] == [True, True]
 
 
 def test_a_decision_stands_beside_an_empty_task(measured):

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from cryptography.exceptions import InvalidTag
@@ -208,6 +209,23 @@ def test_what_was_erased_opens_for_nobody_and_is_erased_once(cast):
             attempt()
         assert refused.value.status == 410
     assert (again(payload).erased_by, again(payload).erased_at) == (cast.ada, first.erased_at)
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.django_db(transaction=True)
+def test_what_was_erased_is_gone_from_the_databases_file_too(cast):
+    """The rendition lay there in plain words."""
+    payload = kept(cast, "Nobody reads about the walnut-coloured harpsichord. " * 400)
+    file = Path(connection.settings_dict["NAME"])
+
+    def holds_it() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return b"walnut-coloured" in file.read_bytes()
+
+    assert holds_it()
+    vault.erase(payload, by=cast.ada)
+    assert not holds_it()
 
 
 @pytest.mark.parametrize("half", [{"wrapped": None}, {"content": None}, {"rendition": None}, {"wrapped": None, "content": None}])

@@ -110,16 +110,23 @@ def test_a_directory_that_is_not_ours_is_refused(demo: dict[str, str], tmp_path:
     assert "holds other things" in refusal(demo)
 
 
+def test_sealed_files_lie_on_the_disk_unless_a_bucket_is_named(demo: dict[str, str], tmp_path: Path) -> None:
+    assert settings(demo, "STORAGES")["STORAGES"]["payloads"]["OPTIONS"]["location"] == str(tmp_path / "data" / "payloads")
+    bucket = settings(demo | {"S3_BUCKET": "ours", "S3_URL": "https://s3.example", "S3_KEY": "a", "S3_SECRET": "b"}, "STORAGES")["STORAGES"]
+    assert bucket["payloads"]["BACKEND"] == "artifacts.storing_s3.Bucket"
+    assert bucket["payloads"]["OPTIONS"]["bucket_name"] == "ours" and bucket["payloads"]["OPTIONS"]["endpoint_url"] == "https://s3.example"
+
+
 def test_sqlite_is_opened_the_durable_way(demo: dict[str, str]) -> None:
     code = (
         "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'; import django; django.setup()\n"
         "from django.db import connection, transaction\n"
         "cursor = connection.cursor()\n"
-        "names = ('journal_mode', 'synchronous', 'recursive_triggers', 'foreign_keys', 'busy_timeout')\n"
+        "names = ('journal_mode', 'synchronous', 'recursive_triggers', 'foreign_keys', 'secure_delete', 'busy_timeout')\n"
         "print([cursor.execute(f'PRAGMA {name}').fetchone()[0] for name in names], connection.transaction_mode)"
     )
     done = run(code, demo)
-    assert done.stdout.strip() == "['wal', 2, 1, 1, 20000] IMMEDIATE", done.stderr
+    assert done.stdout.strip() == "['wal', 2, 1, 1, 1, 20000] IMMEDIATE", done.stderr
 
 
 def test_management_commands_say_one_line_too() -> None:
