@@ -24,7 +24,8 @@ def boxes(action: ProposedAction, actor: Actor) -> dict[int, Box]:
     """What of its attachments is hidden on the card of an action, and may be shown, by index. What was revealed with a reason is shown."""
     found = attached(action, actor)
     rows = reveal.live(actor, [at.payload.pk for at in found.values()])
-    return {index: box(actor, at, row if (row := rows.get(at.payload.pk)) and row.reason else None) for index, at in found.items()}
+    lasting = {pk: row for pk, row in rows.items() if row.reason}
+    return {index: box(actor, at, lasting.get(at.payload.pk), else_hidden=True) for index, at in found.items()}
 
 
 def attached(action: ProposedAction, actor: Actor) -> dict[int, Place]:

@@ -207,7 +207,8 @@ def end(actor: Actor, row: Reveal) -> None:
 
 
 def read(at: Place) -> Revealed:
-    """The revealed rendition of what stands there. The caller has asked `showing`. Erased, if the bytes are gone or can't be read."""
+    """The revealed rendition of what stands there. The caller has asked `showing`. Erased, if the bytes are gone or can't be read;
+    RevealRefused, if its rendition hides more as secret than would be hidden now."""
     if at.payload.size > vault.MAX_BYTES:
         return Revealed("file")
     content = vault.opened(at.payload)
@@ -216,7 +217,10 @@ def read(at: Place) -> Revealed:
     if at.is_file:
         return Revealed("picture" if preview.kind_of(content) else "file")
     text, hidden = _rendition(at.payload, content)
-    return Revealed("text", text, sum(hidden.values()))
+    left = sum(hidden.values())
+    if not is_cut(text) and left < sum(count for kind, count in at.payload.findings.items() if kind in NEVER):
+        raise RevealRefused("Earlier rules hid something in it as a secret, a prompt or a path. What was hidden so is never shown.")
+    return Revealed("text", text, left)
 
 
 def _rendition(payload: Payload, content: bytes) -> tuple[str, Mapping[str, int]]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from access.errors import Refusal
 from access.rules import Actor
 from artifacts import reveal, revealing, sheets
 from artifacts.models import Reveal
@@ -44,14 +45,20 @@ class Box:
         return isinstance(self.may, May)
 
 
-def box(actor: Actor, at: Place, row: Reveal | None = None) -> Box:
-    """Hidden, unless `row` is a reveal that lasts."""
+def box(actor: Actor, at: Place, row: Reveal | None = None, *, else_hidden: bool = False) -> Box:
+    """Hidden, unless `row` is a reveal that lasts. What can't be shown after all raises, or is hidden as before."""
     may = revealing.may(actor, at)
-    open_now = row is not None and isinstance(may, May)
-    return Box(at, may, row if open_now else None, reveal.read(at) if open_now else None)
+    if row is None or not isinstance(may, May):
+        return Box(at, may)
+    try:
+        return Box(at, may, row, reveal.read(at))
+    except Refusal:
+        if not else_hidden:
+            raise
+        return Box(at, may)
 
 
 def standing(actor: Actor, at: Place) -> Box:
     """The same for a page that comes anew: what was asked for with a reason stands until its time; the rest is hidden by a reload."""
     row = reveal.live(actor, [at.payload.pk]).get(at.payload.pk)
-    return box(actor, at, row if row and row.reason else None)
+    return box(actor, at, row if row and row.reason else None, else_hidden=True)

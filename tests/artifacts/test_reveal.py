@@ -111,6 +111,15 @@ def test_secret_erased_and_unhidden_payloads_have_no_reveal(cast, proposed):
         riley.reveal(at.key, **WHY)
 
 
+def test_what_earlier_rules_hid_as_secret_is_not_revealed_by_later_ones(cast, proposed):
+    riley = Someone(cast.riley)
+    row = riley.reveal(file_of(proposed), **WHY)
+    Payload.objects.filter(pk=row.payload_id).update(findings={"email": 1, "iban": 2, "secret": 2})
+    assert IBAN not in riley.get(f"/reveals/{row.pk}") and riley.status == 403
+    for page in (proposed.url(), file_of(proposed).replace("artifact:", "/artifacts/")):
+        assert IBAN not in riley.get(page) and riley.status == 200
+
+
 def test_a_reason_is_needed_and_a_form_sent_twice_is_one_reveal(cast, proposed):
     riley, token = Someone(cast.riley), uuid4()
     for wrong in ({"reason": "", "details": WHY["details"]}, {"reason": "decide", "details": "Because \u200b\u200b"}, {"reason": "decide"}):
