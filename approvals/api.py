@@ -14,7 +14,7 @@ from access.api import afresh, known_for_awhile
 from access.errors import Forbidden
 from access.models import User
 from access.rules import Actor
-from approvals import asking, decisions, delivery, editing, execution, forms, outside, presenting, reasons
+from approvals import asking, decisions, delivery, editing, execution, forms, gravity, outside, presenting, reasons
 from approvals.forms import DAY, OPENED
 from approvals.models import Decision, Grant, ProposedAction
 from approvals.policy_api import group_as_json
@@ -101,6 +101,7 @@ async def action(
 def decide(request: HttpRequest, action_id: str, body: DecisionIn) -> Status:
     """`digest` names what was on the screen; a newer action is refused with its digest. The same decision again gives the first (200)."""
     actor, found = _of_a_person(request, action_id, "approvals.decide", PeopleDecide)
+    gravity.check(request, found, body.verdict)
     seen = forms.seen(presenting.sums(found), seconds=body.seen.seconds, opened=body.seen.opened, acks=body.acks)
     decided = decisions.decide(
         found, reviewer=actor, verdict=body.verdict, digest=body.digest, reason=body.reason, acks=body.acks, seen=seen

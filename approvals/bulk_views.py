@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from access.errors import Refusal
 from access.ids import as_uuid
-from approvals import bulk, looks, presenting, reasons
+from approvals import bulk, gravity, looks, presenting, reasons
 from approvals.bulk import Batch, Item
 from approvals.course import tool_title
 from approvals.figures import number
@@ -60,6 +60,7 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
     verdict, reason = form.cleaned_data["verdict"], form.cleaned_data["reason"]
     if verdict == "rejected" and reasons.trouble(reason):
         return _page(request, like, do="reject", error="Write at least one sentence. Each of the agents reads it.", reason=reason)
+    gravity.check(request, like, verdict)
     try:
         results = bulk.decide(like, reviewer=request.actor, verdict=verdict, digests=form.digests, reason=reason)
     except Refusal as refusal:

@@ -27,6 +27,7 @@ from approvals import (
     editing,
     exact,
     freezes,
+    gravity,
     inbox,
     opening,
     presenting,
@@ -104,6 +105,7 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _incomplete(request, action, form)
     verdict, digest, reason = (form.cleaned_data[name] for name in ("verdict", "digest", "reason"))
+    gravity.check(request, action, verdict)
     typed = Typed("armed" if verdict == "approved" else "reject", reason, tuple(request.POST.getlist("ack")))
     looked = form.seen(presenting.sums(action))
     try:

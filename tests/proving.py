@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from django.test import Client
+from playwright.sync_api import Page
 
 from access import step_up
 from config import clock
@@ -14,3 +15,11 @@ def shown(client: Client, *, ago: timedelta = timedelta()) -> Client:
     session[step_up.MARK] = (clock.now() - ago).isoformat()
     session.save()
     return client
+
+
+def in_the_demo(page: Page, base_url: str) -> None:
+    """The click that shows it in the demo, for a browser that is signed in there."""
+    token = next(cookie["value"] for cookie in page.context.cookies(base_url) if cookie["name"].endswith("csrf"))
+    sent = {"hr_with": "demo", "hr_to": "/", "hr_method": "get", "csrfmiddlewaretoken": token}
+    answer = page.request.post(f"{base_url}/confirm", form=sent, headers={"Referer": f"{base_url}/"}, max_redirects=0)
+    assert answer.status == 302, answer.text()

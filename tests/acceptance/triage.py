@@ -36,6 +36,7 @@ class Person:
         button = re.search(rf'name="as" value="([^"]+)">(?:(?!</button>).)*{self.name}', page, re.DOTALL)
         assert button, f"nobody called {self.name} is offered\n{page[-3000:]}"
         self.post("/sign-in/as", {"as": button[1]})
+        self.post("/confirm", {"hr_with": "demo", "hr_to": "/healthz", "hr_method": "get"})  # who it is, for what has a high risk
 
     def __enter__(self) -> "Person":
         return self

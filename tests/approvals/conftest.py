@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from tests import proving
 from tests.approvals.mailing import Proposed, propose_mail, sent
 from tests.cast import Cast
 
@@ -16,4 +17,4 @@ def proposed(cast: Cast) -> Proposed:
 @pytest.fixture
 def riley(cast: Cast, client: Client) -> Client:
     client.force_login(cast.riley)
-    return client
+    return proving.shown(client)

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, WebSocketRoute, expect
 
+from tests import proving
 from tests.acceptance.triage import Triage, mailbox
 from tests.browser.pictures import picture
 from tests.stack import Stack
@@ -62,6 +63,7 @@ def sign_in(page: Page, server: Stack, name: str) -> Page:
     page.goto(f"{server.base_url}/sign-in")
     page.get_by_role("button", name=name).click()
     page.wait_for_url(lambda url: "/sign-in" not in url)
+    proving.in_the_demo(page, server.base_url)
     return page
 
 

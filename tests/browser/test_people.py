@@ -3,11 +3,13 @@
 import re
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import pytest
 from allauth.mfa.totp.internal import auth as totp
 from playwright.sync_api import Browser, Page, expect
 
+from tests.acceptance.triage import Triage
 from tests.browser.test_every_page import browsing, faults
 from tests.stack import Stack
 
@@ -137,3 +139,22 @@ def looks_right(page: Page, base: str, path: str) -> None:
             page.emulate_media(color_scheme=theme)
             assert faults(page) == [], (path, width, theme)
     page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def test_approving_something_grave_asks_on_the_card_who_it_is_and_goes_on_with_the_decision(browser: Browser, server: Stack) -> None:
+    run = Triage.start(server, again=True)
+    action = run.waiting_action()
+    server.query("UPDATE approvals_proposedaction SET risk = 3 WHERE id = %s", UUID(str(action["id"])))
+    with browsing(browser, server, "", 1440, "light") as (riley, complaints):
+        riley.goto(f"{server.base_url}/sign-in")
+        riley.get_by_role("button", name="Continue as Riley").click()
+        riley.wait_for_url(lambda url: "/sign-in" not in url)
+        riley.goto(f"{server.base_url}/actions/{UUID(str(action['id']))}")
+        riley.get_by_role("button", name="Approve exactly this").click()
+        riley.get_by_role("button", name="Approve and send").click()
+        expect(riley.get_by_role("heading", name="Show that it is you")).to_be_visible()
+        assert run.actions()[0]["state"] == "waiting"
+        riley.get_by_role("button", name="It is me, in the demo").click()
+        riley.wait_for_url(lambda url: "/confirm" not in url)
+        run.wait_for("succeeded")
+        assert not complaints, complaints

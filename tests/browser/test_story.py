@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests import proving
 from tests.acceptance.triage import Triage, ledger
 from tests.stack import Stack
 
@@ -34,6 +35,8 @@ def signed_in(page: Page, server: Stack, name: str) -> Page:
     page.goto(f"{server.base_url}/sign-in")
     page.get_by_role("button", name=re.compile(f"Continue as {name}")).click()
     page.wait_for_url(lambda url: "/sign-in" not in url)
+    if name in ("Riley", "Sam"):  # they decide: what has a high risk asks again who they are, and that is told in tests/approvals
+        proving.in_the_demo(page, server.base_url)
     return page
 
 
