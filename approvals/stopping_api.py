@@ -90,6 +90,7 @@ def withdraw(request: HttpRequest, action_id: str, body: TakingBackIn) -> Status
     """The agent takes back what waits. What was decided before stands: 409 names it. The same again: 200."""
     actor: Actor = request.actor
     if actor.kind != "agent":
+        rules.get(actor, ProposedAction, action_id, "approvals.view")  # who may not even see it is told nothing of it
         raise AgentsWithdraw
     found = rules.get(actor, ProposedAction, action_id, "actions.propose")
     return _taken_back(taking_back.withdraw(found, by=actor, reason=body.reason))

@@ -305,7 +305,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ),
     ("POST", "api/v1/actions/<action_id>/resolution", "in in none no no ok no no no no no in", {"json": SAID}),
     ("POST", "api/v1/actions/<action_id>/recall", "in in none ok no no no no no no no in", {"json": {"reason": "No."}}),
-    ("POST", "api/v1/actions/<action_id>/withdrawal", "in in no no no no no no ok none none in", {"json": {"reason": ""}}),
+    ("POST", "api/v1/actions/<action_id>/withdrawal", "in in none no no no no no ok none none in", {"json": {"reason": ""}}),
     ("GET", "api/v1/policies", "in in ok ok ok ok ok ok no no no in", {}),
     ("GET", "api/v1/policies/<version>", "in in none ok ok ok ok ok no no no in", {}),
     ("GET", "api/v1/groups", "in in ok ok ok ok ok ok no no no in", {}),

@@ -52,7 +52,8 @@ def ask(walk: Walk, prompt: str, variables: Mapping[str, Any], loop: Loop | None
                 return _done(walk, entry, tried, plan_step)
             _tell(walk, tried)
             if tried.called and tried.failed:
-                failures.append((tried.called.model, tried.failed))
+                which = f", key {tried.called.key}" if tried.failed.key and tried.called.key else ""
+                failures.append((f"{tried.called.model}{which}", tried.failed))
     except Failed as error:  # nobody was asked
         failures.append(("", error))
     return _no_answer(walk, entry, failures)

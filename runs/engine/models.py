@@ -83,7 +83,7 @@ def tries(lease: Claim, prompt: str, variables: Mapping[str, Any], *, step: str 
     """
     asked = named(prompt)
     if not asked.words or not providers.endpoints(asked.at):
-        yield _by_script(lease, prompt, asked, variables, step)
+        yield _by_script(lease, prompt, asked, variables, step, loop)
         return
     what = _Asked(prompt, asked, variables, _fitted(asked, variables, loop), step)
     usual = providers.line(asked.at)
@@ -97,13 +97,19 @@ def tries(lease: Claim, prompt: str, variables: Mapping[str, Any], *, step: str 
             return
 
 
-def _by_script(lease: Claim, name: str, prompt: Prompt, variables: Mapping[str, Any], step: str | None) -> Tried:
+def _by_script(lease: Claim, name: str, prompt: Prompt, variables: Mapping[str, Any], step: str | None, loop: Loop | None) -> Tried:
     begun = time.monotonic()
     with lease.calling(BY_SCRIPT):
         values = dict(prompt.script(**variables))
-    digest = prompt.digest or None
     called = ModelCalled(
-        model="scripted", scripted=True, prompt=name, prompt_version=prompt.version, prompt_digest=digest, step=step, ms=_ms(begun)
+        model="scripted",
+        scripted=True,
+        prompt=name,
+        prompt_version=prompt.version,
+        prompt_digest=prompt.digest or None,
+        step=step,
+        ms=_ms(begun),
+        finish="tool" if loop is not None and "done" not in values else "stop",
     )
     return Tried(called, variables, values=values)
 

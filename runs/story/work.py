@@ -287,7 +287,7 @@ def _model_title(line: Line) -> Rich:
     scripted: Rich = (" ", Tag("Scripted, no model")) if line.flag("scripted") else ()
     played: Rich = (" ", Tag("Played, no model")) if line.word("endpoint") == "played" else ()
     if line.word("finish") == "tool":
-        return ("The model chose what comes next", *played)
+        return ("A script" if line.flag("scripted") else "The model", " chose what comes next", *scripted, *played)
     return (f"{'A script' if line.flag('scripted') else 'The model'} wrote: {asked}", *scripted, *played)
 
 

@@ -1,0 +1,181 @@
+"""Nothing crosses workspaces: whoever belongs to another one is told of each object exactly what they are told of one that is not there.
+
+Made from the table of all addresses (tests/test_who_may.py), so that a new address is asked for by itself.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from access.ids import uuid7
+from access.rules import ROLES
+from tests.cast import member
+from tests.test_who_may import NOBODY, OPEN, STREAMS, TABLE, Who, ask, filled, no_connection_left, people, signed_in, things
+
+__all__ = ["no_connection_left", "people", "things"]  # fixtures
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database, pytest.mark.long, pytest.mark.timeout(600)]
+OWN = (
+    "<uuid:session_id>",
+    "<int:factor_id>",
+    "<source_id>",
+)  # sessions and factors are a person's own; who sends a webhook shows a signature and is told nothing else
+A_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+A_REF = re.compile(r"RN-[0-9A-Z]{4,}")
+# what differs between any two answers: tokens of forms, the time, the request's number
+PASSING = re.compile(
+    rb'(csrfmiddlewaretoken" value="|X-CSRFToken": "|name="now" content=")[^"]+|"request": ?"[0-9a-f]+"|<code>[0-9a-f]{16}</code>'
+    rb'|<time datetime="[^"]+" data-time="clock">[^<]+'
+)
+UNASKED = (
+    "SAVEPOINT",
+    'UPDATE "access_agentkey"',
+    "access_refusaltally",
+    "access_auditentry",
+    "BEGIN",
+)  # a refusal is written once a minute, and then counted
+HEADERS = ("Content-Type", "Cache-Control", "Content-Security-Policy", "Location", "WWW-Authenticate", "Allow")
+
+
+@pytest.fixture
+def outsiders(cast, people) -> dict[str, Who]:
+    """A member of the other workspace in each role, one in all of them at once, and its agent's key."""
+    told = {role: signed_in(member(cast.elsewhere, f"of-{role}", role)) for role in ROLES}
+    return told | {"everything": people["olga"], "an agent's key": people["stranger"]}
+
+
+def named() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The rows of the table whose address names an object: method, address, what is sent."""
+    for method, address, _, sent in TABLE:
+        if ("<" in address or "(?P" in address) and not any(each in address for each in OWN):
+            yield method, address, sent
+
+
+def missing(path: str, address: str) -> str:
+    """The same address of something that is not there, in the same shape."""
+    ids: dict[str, str] = {}
+    path = A_UUID.sub(lambda found: ids.setdefault(found[0], str(uuid7())), path)
+    path = A_REF.sub("RN-7777", path)
+    for blank in ("<int:role_id>", "<int:version>", "<version>"):
+        if blank in address.partition("?")[0] and not ids:
+            path = re.sub(r"/\d+(?=/|$)", "/999999", path, count=1)
+    return path
+
+
+def told(answer: Any) -> tuple[Any, ...]:
+    """An answer without what says which object was asked for, and what differs between any two answers."""
+    body = PASSING.sub(rb"\1", answer.getvalue() if answer.streaming else answer.content)
+    plain = A_REF.sub("RN", A_UUID.sub("ID", body.decode()).replace("/999999", "/N"))
+    plain = re.sub(r"(/roles|/versions|policies)/\d+", r"\1/N", plain)
+    headers = {name: A_UUID.sub("ID", answer.headers.get(name, "")) for name in HEADERS}
+    return answer.status_code, headers, plain
+
+
+def asked(method: str, path: str, who: Who, sent: Mapping[str, Any]) -> tuple[tuple[Any, ...], int]:
+    """What is told, and how many queries that took: the class of time it takes."""
+    count = 0
+
+    def counted(execute: Callable[..., Any], *given: Any) -> Any:
+        nonlocal count
+        count += not any(word in given[0] for word in UNASKED)
+        return execute(*given)
+
+    with connection.execute_wrapper(counted):
+        answer = ask(method, path, who, sent)
+    return told(answer), count
+
+
+def _differ(one: tuple[tuple[Any, ...], int], other: tuple[tuple[Any, ...], int]) -> str:
+    """Where two answers differ, for whoever reads the failure."""
+    (status, headers, body), queries = one
+    (status2, headers2, body2), queries2 = other
+    at = next((i for i, (a, b) in enumerate(zip(body, body2, strict=False)) if a != b), min(len(body), len(body2)))
+    words = f"{body[max(at - 40, 0) : at + 80]!r} and {body2[max(at - 40, 0) : at + 80]!r}" if body != body2 else ""
+    return f"{status} and {status2}, {queries} and {queries2} queries {words} {'' if headers == headers2 else (headers, headers2)}"
+
+
+def test_an_object_of_another_workspace_is_told_like_one_that_is_not_there(things, outsiders) -> None:
+    wrong = []
+    for method, address, sent in named():
+        path = filled(address, things)
+        for name, who in outsiders.items():
+            theirs, none = asked(method, path, who, sent), asked(method, missing(path, address), who, sent)
+            if theirs != none:
+                wrong.append(f"{method} /{address}, {name}: {_differ(theirs, none)}")
+            if name == "everything" and theirs[0][0] != 404:
+                wrong.append(f"{method} /{address}: {theirs[0][0]} instead of 404")
+    assert not wrong, f"{len(wrong)} wrong\n" + "\n".join(wrong[:12])
+
+
+def test_a_stream_of_another_workspace_is_as_closed_as_one_of_nothing(things, outsiders) -> None:
+    async def scene() -> list[str]:
+        wrong = []
+        for kind, address, _ in STREAMS:
+            if "(?P" not in address:
+                continue
+            path = filled(address, things)
+            for name, who in outsiders.items():
+                theirs, none = await OPEN[kind](path, who), await OPEN[kind](missing(path, address), who)
+                if (theirs, none) != ("none", "none"):
+                    wrong.append(f"{kind} /{address}, {name}: {theirs}, {none}")
+        return wrong
+
+    assert asyncio.run(scene()) == []
+
+
+def test_a_body_that_names_an_object_of_another_workspace_names_nothing(cast, things, people) -> None:
+    """Olga may do everything in her own workspace; what she names in a form or a body is looked for there alone."""
+    from runs import starting
+    from tests.factories import actor
+
+    mine = starting.start(agent=cast.other_agent, owner=cast.olga, by=actor(cast.olga), title="Hers", agent_version="1")
+    run, action = things["run"], things["action"]
+    names: list[tuple[str, str, dict[str, Any]]] = [
+        ("GET", f"/runs/{mine.pk}/compare?with={run.pk}", {}),
+        ("GET", f"/runs/{mine.pk}/compare?with={run.ref}", {}),
+        ("GET", f"/inbox?action={action.pk}", {}),
+        ("GET", f"/inbox?open={action.pk}", {}),
+        ("GET", f"/runs?agent={cast.agent.name}&q={run.ref}", {}),
+        ("GET", f"/reveals/new?place=action:{action.pk}:0", {}),
+        (
+            "POST",
+            "/reveals",
+            {"data": {"place": f"artifact:{things['artifact'].pk}", "reason": "decide", "details": "To see the picture.", "token": NOBODY}},
+        ),
+        ("POST", f"/runs/{mine.pk}/recovery", {"data": {"choice": "hand_over", "at": "1", "to": str(cast.otto.pk)}}),
+        ("POST", "/recovery/requeue", {"data": {"case": f"{run.pk}@1"}}),
+        ("POST", "/groups/new", {"data": {"name": "Theirs", "members": str(cast.riley.pk)}}),
+        ("POST", "/notifications/delegations", {"data": {"to": str(cast.sam.pk)}}),
+        ("POST", "/notifications/nobody-answers", {"data": {"minutes": "5", "to": str(cast.sam.pk)}}),
+        ("POST", "/webhooks", {"data": {"name": "theirs", "agent": str(cast.agent.pk)}}),
+        ("POST", "/freezes", {"data": {"target": f"agent:{cast.agent.pk}", "reason": "Because."}}),
+        ("POST", "/policies/rule", {"data": {"tool": "send_mail", "group": str(things["group"].pk)}}),
+        ("POST", "/policies/simulator", {"data": {"agent": str(cast.agent.pk), "tool": "send_mail"}}),
+        (
+            "POST",
+            "/api/v1/runs",
+            {"json": {"title": "x", "agent_version": "1", "agent": cast.agent.name, "owner": str(cast.priya.pk)}, "key": True},
+        ),
+        ("POST", "/api/v1/freezes", {"json": {"what": "agent", "agent": str(cast.agent.pk), "reason": "Because."}}),
+    ]
+    ids = {str(each): str(uuid7()) for each in (run.pk, action.pk, things["artifact"].pk, cast.otto.pk, cast.riley.pk, cast.sam.pk)}
+    ids |= {str(each): str(uuid7()) for each in (cast.agent.pk, cast.priya.pk, things["group"].pk)} | {run.ref: "RN-7777"}
+    wrong = []
+    for method, path, sent in names:
+        theirs = asked(method, path, people["olga"], sent)
+        none = asked(method, _swapped(path, ids), people["olga"], _swapped(sent, ids))
+        if theirs[0] != none[0]:
+            wrong.append(f"{method} {path}: {_differ(theirs, none)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _swapped(value: Any, ids: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        for one, other in ids.items():
+            value = value.replace(one, other)
+        return value
+    return {name: _swapped(each, ids) for name, each in value.items()} if isinstance(value, dict) else value
