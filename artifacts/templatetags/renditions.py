@@ -23,6 +23,7 @@ _PATH = re.compile(r"(?<![\w/<>\"=.:;&-])(?:/[\w~-]+(?:\.[\w~-]+)*){2,}(?![\w/>\
 _NUMBER = re.compile(r"(?<![\w/#=\"-])[A-Z]{2,5}-\d{3,10}(?![\w\"-])")
 _KEYED = re.compile(r'(\s*)("(?:[^"\\]|\\.)*"(?=:))?(.*)', re.DOTALL)
 FOLDED = 2000  # lines of JSON that are drawn as a tree
+ADDRESS = WORDS["email"]
 INSET = 12  # steps of indentation that the style sheet tells apart
 LOOKED_AT = 4  # times the wanted length: enough of a rendition to quote from, also when it begins with marks
 
@@ -111,8 +112,8 @@ def _as_code(path: re.Match[str]) -> str:
 
 @register.filter
 def one_line(text: str | None, length: int = 200) -> SafeString:
-    """The beginning of a rendition on one line, for lists and tables."""
-    return _drawn(_shortened(segments((text or "")[: length * LOOKED_AT + 400]), length))
+    """The beginning of a rendition on one line, for lists and tables: there of “Ines <an address>” no more than that it is hidden."""
+    return _drawn(_shortened(segments((text or "")[: length * LOOKED_AT + 400]), length), brief=True)
 
 
 def code_lines(lines: Iterable[tuple[int, SafeString]]) -> SafeString:
@@ -162,28 +163,33 @@ def _shortened(parts: Iterable[Segment], length: int) -> Iterator[Segment]:
         yield Text(words)
 
 
-def _drawn(parts: Iterable[Segment]) -> SafeString:
+def _drawn(parts: Iterable[Segment], *, brief: bool = False) -> SafeString:
     shown = list(parts)
     around = zip([None, *shown], shown, [*shown[1:], None], strict=False)
-    return mark_safe("".join(_part(before, part, after) for before, part, after in around))  # noqa: S308  each part was escaped
+    return mark_safe("".join(_part(before, part, after, brief) for before, part, after in around))  # noqa: S308  each part was escaped
 
 
-def _part(before: Segment | None, part: Segment, after: Segment | None) -> str:
+def _part(before: Segment | None, part: Segment, after: Segment | None, brief: bool) -> str:
     match part:
         case Text(text):
             return breakable(_split(text, isinstance(before, Hidden), isinstance(after, Hidden))[1])
         case Hidden():
-            return _hidden(before, part, after)
+            return _hidden(before, part, after, brief)
         case Glyph():
             return format_html('<span class="glyph">{}</span>', part.words)
         case More():
             return format_html('<span class="dim">{}</span>', part.words)
 
 
-def _hidden(before: Segment | None, part: Hidden, after: Segment | None) -> SafeString:
+def _hidden(before: Segment | None, part: Hidden, after: Segment | None, brief: bool) -> SafeString:
     mark = format_html('<span class="redacted">{}{}</span>', icon("lock", small=True), f"{part.words} hidden")
     opens = _split(before.text, False, True)[2] if isinstance(before, Text) else ""
     closes = _split(after.text, True, False)[0] if isinstance(after, Text) else ""
+    if brief and part.words == ADDRESS and opens == "<" and closes.startswith(">"):
+        mark = format_html(
+            '<span class="redacted" title="{} hidden">{}address<span class="vh"> hidden</span></span>', part.words, icon("lock", small=True)
+        )
+        opens, closes = "", closes[1:]
     return format_html('<span class="nowrap">{}{}{}</span>', opens, mark, closes) if opens or closes else mark
 
 

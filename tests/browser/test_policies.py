@@ -19,7 +19,7 @@ def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(brow
         page.get_by_role("row", name="Notes in the CRM").get_by_role("link", name="Edit").click()
         assert page.get_by_label("Tool").input_value() == "update_crm"
         page.get_by_label("Several people").check()
-        page.get_by_label("How many, if several").fill("3")
+        page.get_by_label("How many").fill("3")
         page.get_by_text("Add a condition").first.click()
         page.get_by_label("What, condition 1").select_option(label="its agent")
         page.get_by_label("Test, condition 1").select_option(label="is")
