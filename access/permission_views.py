@@ -179,6 +179,8 @@ def _drawn(
         "why": request.POST.get("why", "")[: 2 * reasons.MAX_REASON],
         "may": _may(request, here.id),
         "versions": _versions(found) if found else [],
+        # what is retired is brought back as an older version, and not piece by piece
+        "open": _may(request, here.id) and change is None and (not _is_retired(found) or not wanted.retired),
     }
     over = change is not None and roles.state(change) != "waiting"
     context |= _difference(here.id, wanted, found, len(holders), over=over)

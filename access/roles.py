@@ -283,7 +283,7 @@ def _check_base(role: Role | None, base: int) -> None:
 def _check_held(role: Role | None, wanted: Wanted) -> None:
     if wanted.retired and role is not None and (there := len(people(role))):
         raise RoleRefused(f"{there} {'person holds' if there == 1 else 'people hold'} it. Give them another role first.")
-    if role is not None and not wanted.retired and not _differs(role, wanted):
+    if role is not None and not _differs(role, wanted):
         raise RoleRefused("Nothing would change.")
 
 

@@ -94,6 +94,22 @@ def test_a_change_in_force_stands_in_the_history_with_its_reason_and_can_be_undo
     assert ada.get(f"/permissions/roles/{of.pk}/versions/9").status_code == 404
 
 
+def test_a_role_that_nobody_holds_is_retired_and_brought_back_as_it_was(cast: Cast) -> None:
+    ada = browser(cast.ada)
+    ada.post("/permissions/roles/new", form(role(cast), name="Night desk", base="0"))
+    made = Role.objects.get(name="Night desk")
+    draft = ada.post(f"/permissions/roles/{made.pk}", form(made, retired="1", do="look")).content.decode()
+    assert "Retired." in draft and 'name="retired" value="1"' in draft and Role.objects.get(pk=made.pk).retired_at is None
+    ada.post(f"/permissions/roles/{made.pk}", form(made, retired="1"))
+    page = ada.get(f"/permissions/roles/{made.pk}")
+    assert "restore one of its versions" in text(page) and 'value="ask"' not in page.content.decode()
+    assert "Night desk" not in text(ada.get("/permissions"))
+    page = ada.get(f"/permissions/roles/{made.pk}?restore=1").content.decode()
+    assert 'value="ask"' in page and 'name="retired"' not in page
+    ada.post(f"/permissions/roles/{made.pk}", form(role(cast), name="Night desk", base="2", restores="1"))
+    assert "Night desk" in text(ada.get("/permissions")) and roles.history(made)[0].restores == 1
+
+
 def test_what_is_refused_is_said_in_place_and_what_was_chosen_is_kept(cast: Cast) -> None:
     of, ada = role(cast), browser(cast.ada)
     short = ada.post(f"/permissions/roles/{of.pk}", form(of, more={"audit.view"}, why="x"))
