@@ -159,7 +159,8 @@ def person(user_id: UUID, *, signed_in: str = "password", session: str = "") -> 
     members = Membership.objects.filter(user_id=user_id, user__is_active=True, deactivated_at=None).annotate(now=_lasting())
     rows = list(
         members.values_list(
-            *("workspace_id", "role__capabilities", "user__name", "user__access_version", "role__name"), "now__taken", "now__id", "now__until"
+            *("workspace_id", "role__capabilities", "user__name", "user__access_version", "role__name"),
+            *("now__taken", "now__id", "now__until"),
         )
     )
     if not rows:
