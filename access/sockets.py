@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user
 
+from access import keys
 from access.rules import Actor, authenticate
 
 
@@ -15,7 +16,9 @@ def actor_of(scope: Mapping[str, Any]) -> Actor:
     """The actor of a stream's scope, as things stand now: a key that was revoked, a session that was signed out or a password that
     was changed since the stream was opened gives nobody."""
     session = import_module(settings.SESSION_ENGINE).SessionStore(_session_key(scope))
-    return authenticate({"headers": scope.get("headers", ()), "user": get_user(SimpleNamespace(session=session)), "session": session})
+    actor = authenticate({"headers": scope.get("headers", ()), "user": get_user(SimpleNamespace(session=session)), "session": session})
+    keys.used(actor)
+    return actor
 
 
 def _session_key(scope: Mapping[str, Any]) -> str | None:

@@ -53,7 +53,7 @@ VERBS: Mapping[str, Verb] = {
     "revealed": Verb("reveal", "Revealed hidden values: {hidden}"),
     "reveal_ended": Verb("reveal", "Hid again what was revealed"),
     "downloaded": Verb("reveal", "Downloaded {subject}"),
-    "audit_exported": Verb("export", "Exported the access log, {entries} entries"),
+    "audit_exported": Verb("export", "Exported the access log, entries: {entries}"),
     "evidence_exported": Verb("export", "Exported the evidence of {subject}"),
     # people, roles and rights
     "invited": Verb("rights", "Invited somebody as {role}"),

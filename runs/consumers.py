@@ -20,8 +20,8 @@ from channels.exceptions import StopConsumer
 from channels.generic.http import AsyncHttpConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from access import problems, rules, sockets
-from access.errors import NotFound, Refusal
+from access import problems, refusals, rules, sockets
+from access.errors import Forbidden, NotFound, Refusal
 from access.rules import Actor
 from runs import bar, presenting, signals
 from runs.errors import BadCursor, MethodNotAllowed, Withdrawn
@@ -63,7 +63,11 @@ class _Reader:
 
     def _enter(self) -> tuple[Actor, Run]:
         actor = sockets.actor_of(self.scope)
-        return actor, rules.get(actor, Run, self.run_id, self.capability)
+        try:
+            return actor, rules.get(actor, Run, self.run_id, self.capability)
+        except (Forbidden, NotFound) as refusal:
+            refusals.note(actor, refusal, at="stream")
+            raise
 
     async def recheck(self) -> Actor:
         """Who reads, as things stand now. Withdrawn if they may no longer."""

@@ -77,6 +77,23 @@ def test_a_key_is_written_down_by_the_api(cast):
     assert (told()[0].actor_kind, told()[0].data["right"]) == ("agent", "runs.recover")
 
 
+def test_a_stream_that_is_refused_is_written_down_and_one_that_is_opened_counts_as_a_use_of_the_key(cast):
+    from runs.consumers import RunSocket
+
+    run, (key, token) = make_run(cast), keys.make(cast.agent, name="test", by=SYSTEM)
+    other = make_run(cast, agent=cast.other_agent)
+    for each in (run, other):
+        socket = RunSocket()
+        socket.scope = {"url_route": {"kwargs": {"run_id": str(each.pk)}}, "headers": [(b"authorization", f"Bearer {token}".encode())]}
+        if each == run:
+            assert socket._enter()[1] == run
+        else:
+            with pytest.raises(NotFound):
+                socket._enter()
+    key.refresh_from_db()
+    assert key.last_used_at is not None and (told()[0].subject_id, told()[0].data["at"]) == (str(other.pk), "stream")
+
+
 def test_a_wrong_address_and_nobody_leave_no_trace(cast):
     browser(cast.riley).get("/nothing-here")
     Client().get(f"/runs/{uuid4()}")
