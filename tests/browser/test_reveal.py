@@ -56,7 +56,7 @@ def test_riley_reveals_to_judge_and_morgan_sees_who_did(page: Page, browser: Bro
     page.locator("[data-frame=file] [data-ask]").first.press("Enter")
     reveal(page)
     expect(page.get_by_text("Shown to you alone")).to_be_visible()
-    picture = page.locator("figure.drawn img")
+    picture = page.locator("figure.drawn img:visible").first
     picture.scroll_into_view_if_needed()
     assert picture.evaluate("image => image.decode().then(() => true)")
     expect(page.get_by_label("Your question")).to_have_value("Which invoice?"), "the card is as it was"
