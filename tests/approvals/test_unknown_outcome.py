@@ -272,7 +272,9 @@ def text(response: HttpResponse) -> str:
 
 
 def test_the_page_tells_what_was_tried_and_what_each_look_up_gave(unknown, otto):
-    shown = text(otto.get(url(unknown)))
+    page = otto.get(url(unknown))
+    shown, key = text(page), str(unknown.grant.pk)
+    assert f'data-copy="{key}"' in page.content.decode(), "the whole key is one press away"
     for words in (
         "Say it: did it happen?",
         "Handrail asked for this and never heard back.",
@@ -280,7 +282,7 @@ def test_the_page_tells_what_was_tried_and_what_each_look_up_gave(unknown, otto)
         "Request left for the outside",
         "Nothing tells whether it arrived. A second one is blocked.",
         "You Riley, who approved it Priya, who owns the run The agent",
-        f"Key {unknown.grant.pk}",
+        f"Key {key[:8]}…{key[-4:]}",
     ):
         assert words in shown, words
     assert shown.count("No answer None, it tells neither yes nor no. blind") == 1
