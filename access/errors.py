@@ -9,6 +9,8 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
+from access import hiding
+
 AWAY = (OperationalError, InterfaceError)  # the database is away, or was locked for too long; it says nothing about what was asked
 RETRY_AFTER = "5"  # seconds
 # the refusals of the request that is being answered, for access/refusals.py to write down, wherever they are turned into an answer
@@ -26,8 +28,9 @@ class Refusal(Exception):
     needed: str = ""
 
     def __init__(self, detail: str = "", **extra: Any) -> None:
-        self.detail = detail or self.title
-        self.extra = extra
+        # it quotes what somebody sent, and goes to pages, answers, logs and into other errors
+        self.detail = hiding.hidden(detail) if detail else self.title
+        self.extra = hiding.hidden(extra) if extra else extra
         super().__init__(self.detail)
         if (told := heard.get()) is not None:
             told.append(self)

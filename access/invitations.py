@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 
-from access import audit, links, passwords, rules, sessions, standing
+from access import audit, hiding, links, passwords, rules, sessions, standing
 from access.errors import BadInput, NotFound, Refusal
 from access.models import Membership, Role, User
 from access.people_models import Invitation, nonce
@@ -91,6 +91,8 @@ def accept(request: HttpRequest, invitation: Invitation, *, name: str, password:
     person = User(email=invitation.email, name=name)
     if not name.strip():
         raise BadInput("Say what you are called: your name stands beside what you decide.")
+    if held := hiding.detectors.holds(name):
+        raise BadInput(f"Your name holds what looks like {held}, and everybody sees it.")
     if weak := passwords.trouble(password, person):
         raise passwords.WeakPassword(weak)
     with transaction.atomic():

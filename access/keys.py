@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Q
 
-from access import audit, characters, rules, standing
+from access import audit, characters, hiding, rules, standing
 from access.errors import BadInput, Refusal
 from access.models import Agent, AgentKey, ProvisionerKey, User
 from access.rules import AGENT_CAPABILITIES, PROVISIONER_CAPABILITIES, Actor
@@ -177,6 +177,8 @@ def _written(model: type[Any], prefix: str, *, name: str, days: int, held: list[
     name = name.strip()
     if not 1 <= characters.seen_length(name) <= len(name) <= 60 or characters.has_hidden(name):
         raise KeyRefused("Its name has 1 to 60 characters that can be seen.")
+    if held_in := hiding.detectors.holds(name):
+        raise KeyRefused(f"Its name holds what looks like {held_in}, and everybody sees it.")
     if not 1 <= days <= MAX_DAYS:
         raise KeyRefused(f"A key is good for 1 to {MAX_DAYS} days.")
     _check_form(model, asked)

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Q
 
-from access import audit, characters, reasons, rules, standing
+from access import audit, characters, hiding, reasons, rules, standing
 from access.errors import BadInput, Forbidden, Refusal
 from access.models import Membership, Role, User, Workspace
 from access.role_models import RoleChange, RoleVersion
@@ -259,6 +259,8 @@ def _checked(workspace_id: UUID, role: Role | None, wanted: Wanted) -> Wanted:
     name = " ".join(wanted.name.split())
     if not 1 <= characters.seen_length(name) <= len(name) <= MAX_NAME or "\0" in name or characters.has_hidden(name):
         raise RoleRefused(f"Its name has 1 to {MAX_NAME} characters that can be seen.")
+    if held := hiding.detectors.holds(name):
+        raise RoleRefused(f"Its name holds what looks like {held}, and everybody sees it.")
     others = Role.objects.filter(workspace_id=workspace_id).exclude(pk=role.pk if role else None)
     if others.filter(name__iexact=name).exists():
         raise RoleRefused(f"There is a role “{name}” already, or was. A retired one can be restored.")

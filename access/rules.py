@@ -37,6 +37,7 @@ CAPABILITIES: Mapping[str, str] = {
     "payloads.erase": "Erase payloads for good",
     "agents.create": "Make agents (provisioner keys)",
     "agents.keys": "Make, rotate and revoke keys of the agents it made (provisioner keys)",
+    "redaction.manage": "Change what is hidden",
     "access.manage": "Manage people, roles, agents and keys",
     "audit.view": "Read the audit trail",
 }
@@ -63,6 +64,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         "artifacts.view",
         "access.manage",
         "payloads.erase",
+        "redaction.manage",
         "policies.manage",
         "audit.view",
     ),

@@ -119,6 +119,8 @@ VERBS: Mapping[str, Verb] = {
     "vault_key_destroyed": Verb("vault", "Destroyed a key of the vault"),
     "vault_key_resealed": Verb("vault", "Sealed a key of the vault with the new master key"),
     "rerendered": Verb("vault", "Made {payloads} renditions anew, of {looked} looked at"),
+    "redaction_policy_made": Verb("vault", "Put a redaction policy in force, version {number}"),
+    "redaction_policy_withdrawn": Verb("vault", "Withdrew a redaction policy, version {number}"),
     "payload_erased": Verb("vault", "Erased a payload for good: {reason}"),
     # break-glass
     "glass_broken": Verb("breakglass", "Took rights by break-glass, {minutes} minutes"),

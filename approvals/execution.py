@@ -21,7 +21,7 @@ from access.rules import Actor
 from approvals import canonical, exact, freezes, lineage, mismatch
 from approvals.errors import BeingLookedUp, NoteNeeded, NotUnknown, NotYours, ReferenceNeeded
 from approvals.models import Decision, Grant, ProposedAction
-from artifacts import vault
+from artifacts import redaction_policies, vault
 from artifacts.models import Payload
 from config import clock
 from runs import log
@@ -100,7 +100,8 @@ def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption
 
 def executed(run: Held, redemption: Redemption, *, result: Any, label: str, found: bool) -> int:
     """It happened: keep the receipt, and compare what ran with what was approved."""
-    receipt = vault.keep(run.row.workspace_id, orjson.dumps(result), label=label, media_type="application/json")
+    with redaction_policies.about(ActionExecuted.type, redemption.tool):
+        receipt = vault.keep(run.row.workspace_id, orjson.dumps(result), label=label, media_type="application/json")
     now = clock.now()
     _settle(redemption, outcome="executed", executed_at=now, verified_at=now, receipt=receipt, unknown_at=None)
     data = ActionExecuted(action=redemption.action_id, grant=redemption.grant_id, digest=redemption.digest, ok=True, found=found)

@@ -31,7 +31,7 @@ from approvals.canonical import CanonicalAction
 from approvals.errors import Unreadable
 from approvals.models import Decision, Grant, Policy, ProposedAction
 from approvals.policy import Case, Judgement, Taint
-from artifacts import vault
+from artifacts import redaction_policies, vault
 from artifacts.models import Payload
 from config import clock
 from runs import log
@@ -204,7 +204,8 @@ def put_up(
     found = standing_grants.covering(held.row, judgement, case) if editor is None else []
     if judgement.outcome == "automatic" or found:
         limits.hold(held.row.workspace_id, proposal.tool, rule)  # first: what is granted at once is counted with all that is by now
-    action = _kept(held, proposal, what, digest, rule)
+    with redaction_policies.about(ActionProposed.type, proposal.tool.name):
+        action = _kept(held, proposal, what, digest, rule)
     action.editor_id, action.judged_on = editor.user_id if editor else None, cases.kept(case)
     automatic = judgement.outcome == "automatic" and not action.locked and editor is None and not limits.beyond_rule(rule, what)
     used = standing_grants.spend(found, action, what)

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from access import audit, characters, rules
+from access import audit, characters, hiding, rules
 from access.models import User, Workspace
 from access.rules import Actor
 from approvals import reasons
@@ -220,6 +220,8 @@ def _name(text: str) -> str:
     name = " ".join(text.split())
     if not 1 <= len(name) <= MAX_NAME:
         raise GroupRefused(f"Its name has 1 to {MAX_NAME} characters.")
+    if held := hiding.detectors.holds(name):
+        raise GroupRefused(f"Its name holds what looks like {held}, and everybody sees it.")
     if characters.has_hidden(name):
         raise GroupRefused("Its name has a character that nobody can see.")
     return name

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.http import QueryDict
 
-from access import characters
+from access import characters, hiding
 from access.errors import BadInput
 from access.ids import as_uuid, uuid7
 from access.templatetags.handrail import spell
@@ -113,6 +113,8 @@ def _fields(typed: Typed) -> dict[str, Any]:
     name = " ".join(said["name"].split())
     if not 1 <= characters.seen_length(name) <= len(name) <= 120 or "\0" in name:
         raise RuleRefused("Its name has 1 to 120 characters.")
+    if held := hiding.detectors.holds(name):
+        raise RuleRefused(f"Its name holds what looks like {held}, and everybody sees it.")
     if len(said["tool"]) > 60 or "\0" in said["tool"] or said["need"] not in ("automatic", "one", "several", "never"):
         raise RuleRefused("Choose a tool, and what it needs.")
     several = said["need"] == "several"

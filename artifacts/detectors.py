@@ -413,7 +413,7 @@ _ROOTS = (
 _QUOTES = "\"'`\u00ab\u00bb\u2018-\u201f"
 _STEP = rf"(?:[^\s{_QUOTES}<>|:;,()\[\]{{}}\x00-\x1f]|[ ](?=[^\s/\\{_QUOTES}<>|:;,]{{1,40}}[/\\]))"
 _UNIX = re.compile(
-    rf"(?<![\w./~\\:-])(?:~\w{{0,32}}/|\$HOME/|\$\{{HOME\}}/|/(?:{_ROOTS})/)(?!/){_STEP}{{0,1024}}|(?<![\w./~-])/(?:etc/passwd|root|tmp)(?![\w/])"
+    rf"(?:(?<![\w./~\\:-])|(?<!:/)(?<=/)(?=/))(?:~\w{{0,32}}/|\$HOME/|\$\{{HOME\}}/|/(?:{_ROOTS})/)(?!/){_STEP}{{0,1024}}|(?<![\w./~-])/(?:etc/passwd|root|tmp)(?![\w/])"
 )
 _WINDOWS = re.compile(
     rf"(?<![A-Za-z0-9])[A-Za-z]:(?:\\{{1,4}}|/)(?![/\s]){_STEP}{{1,1024}}|%(?:APPDATA|LOCALAPPDATA|USERPROFILE|TEMP|PROGRAMDATA|HOMEPATH)%{_STEP}{{0,1024}}",

@@ -8,8 +8,9 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from access import permissions, places
+from access import permissions, places, rules
 from access.models import Role
+from artifacts import policy_views
 from artifacts.models import Reveal
 from config import clock
 
@@ -26,4 +27,5 @@ def labels(request: HttpRequest) -> HttpResponse:
     rows = Reveal.objects.filter(workspace_id=where.id, at__gt=clock.now() - OF_LATE).values_list("label").annotate(Count("pk")).order_by()
     counted = dict(rows)
     told = [(*each, counted.get(each[0], 0)) for each in permissions.reveals(roles)]
-    return render(request, "artifacts/_labels.html", {"labels": told})
+    sees = any(rules.can(request.actor, each, where.id) for each in policy_views.READ)
+    return render(request, "artifacts/_labels.html", {"labels": told, "sees_redaction": sees, "suffix": where.suffix})

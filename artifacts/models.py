@@ -5,6 +5,7 @@ from django.db.models import Q
 
 from access.ids import uuid7
 from access.models import User, Workspace
+from artifacts.policy_models import RedactionPolicy  # noqa: F401  and here
 from artifacts.reveal_models import Reason, Reveal  # noqa: F401  Django looks for models here
 from artifacts.upload_models import Upload  # noqa: F401  and here
 from config import clock
@@ -43,6 +44,7 @@ class Payload(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
     label = models.CharField(max_length=10, choices=Label.choices)
     media_type = models.CharField(max_length=120)
+    about = models.CharField(max_length=120, blank=True)  # type of its event and tool, with a blank between: what redaction policies go by
     size = models.PositiveBigIntegerField()
     commitment = models.CharField(max_length=64)  # SHA-256(salt ‖ bytes), hex; stands in the event's body
     key = models.ForeignKey(WorkspaceKey, on_delete=models.PROTECT, related_name="+")

@@ -7,19 +7,22 @@ Secrets, cards, IBANs and local paths are hidden always; e-mail addresses and te
 so are prompts, hook bodies, and whatever is not text of a known type. A policy adds to this and never takes away.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from artifacts import detectors, structured
 from artifacts.charsets import Decoded, decode
 from artifacts.detectors import CARD, EMAIL, IBAN, PATH, PHONE, PROMPT, SECRET, Finding
+from artifacts.json_paths import Rule, places
 from artifacts.messages import NotAMessage, preview
 from artifacts.readings import HIDDEN
-from artifacts.rendition import UNREADABLE, Glyph, Hidden, More, Segment, Text, add, mark, marked, plain, segments
+from artifacts.rendition import UNREADABLE, WORDS, Glyph, Hidden, More, Segment, Text, add, mark, marked, plain, segments
 from artifacts.structured import Piece
 
-__all__ = ["DEFAULT", "Glyph", "Hidden", "More", "Policy", "Rendition", "Text", "narrow", "plain", "redact", "segments"]
+__all__ = ["DEFAULT", "Glyph", "Hidden", "More", "Policy", "Rendition", "Text", "hide", "holds", "narrow", "plain", "redact", "segments"]
 
 MAX_RENDITION = 64 * 1024  # characters
 _BEYOND = 8 * 1024  # looked at past the end, for what begins before it
@@ -43,6 +46,7 @@ class Policy:
 
     kinds: Mapping[str, frozenset[str]] = field(default_factory=_by_label)
     keys: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()  # for JSON; the last that names a value wins
 
     def hides(self, label: str) -> frozenset[str]:
         return ALWAYS | self.kinds[label]
@@ -60,8 +64,11 @@ class Rendition:
     masked_everything: bool = False
 
 
-def redact(content: bytes, *, media_type: str, label: str, policy: Policy = DEFAULT) -> Rendition:
-    """The rendition of `content`. The same input always gives the same output; never raises, whatever content, type or label."""
+def redact(content: bytes, *, media_type: str, label: str, policy: Policy = DEFAULT, about: str = "") -> Rendition:
+    """The rendition of `content`. The same input always gives the same output; never raises, whatever content, type or label.
+
+    `about`: the type of the event and the tool that it belongs to, with a blank between; a policy's rules go by that.
+    """
     kind, charset = _parts(media_type)
     if label not in policy.kinds:
         return _only(SECRET)
@@ -71,8 +78,12 @@ def redact(content: bytes, *, media_type: str, label: str, policy: Policy = DEFA
     if source is None or source.unread > _MOSTLY:
         return _only(UNREADABLE, f" {len(content):,} bytes of {kind or 'an unknown type'}")
     kinds = policy.hides(label)
+    rules = [rule for rule in policy.rules if rule.covers(about)] if _is_json(kind) else []
+    named = places(source.text, rules) if rules else {}
+    if named is None:  # nobody can tell which values are meant
+        return _only(next((rule.kind for rule in rules if rule.kind), SECRET))
     if _is_json(kind) and structured.is_json(source.text):
-        parts = _cut(structured.pieces(source.text, policy.keys), source, kinds)
+        parts = _cut(structured.pieces(source.text, policy.keys, named), source, kinds)
         return _rendered(structured.with_quoted_marks(_settled(parts, kinds, structured.within_strings)))
     return _rendered(_settled(_cut(_pieces(source.text), source, kinds), kinds))
 
@@ -82,6 +93,24 @@ def narrow(text: str, *, label: str, policy: Policy = DEFAULT) -> Rendition:
     if label not in policy.kinds:
         return _only(SECRET)
     return _rendered(_settled(segments(text), policy.hides(label)))
+
+
+def hide(text: str, *, label: str = "internal") -> str:
+    """Words of ours that may quote somebody else's (an error, a log line), as plain text with words in place of what is hidden."""
+    if len(text) > MAX_RENDITION:
+        text = f"{text[:MAX_RENDITION]}…"
+    parts = _settled([Text(text)], DEFAULT.hides(label))
+    return text if parts == [Text(text)] else "".join(map(str, parts))
+
+
+@lru_cache(maxsize=4096)  # names come again and again
+def holds(name: str) -> str:
+    """In words what a name holds that must be hidden from everybody; empty if nothing. An id or a sum in hexadecimal is neither."""
+    found = detectors.find(_ID.sub("", name), kinds=ALWAYS)
+    return f"a {WORDS[found[0].kind]}".replace("a IBAN", "an IBAN") if found else ""
+
+
+_ID = re.compile(r"(?<![A-Za-z0-9])(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32,64})(?![A-Za-z0-9])")
 
 
 def _text_of(content: bytes, kind: str, charset: str) -> Decoded | None:

@@ -55,7 +55,7 @@ def _rendition(row: Payload, policy: Policy) -> Rendition:
     content = vault.opened(row)
     if content is None:  # damaged, or too large to be looked through
         return narrow(before, label=row.label, policy=policy)
-    after = redact(content, media_type=row.media_type, label=row.label, policy=policy)
+    after = redact(content, media_type=row.media_type, label=row.label, policy=policy, about=row.about)
     text = common(before, after.text)
     if text == after.text:
         return after

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from artifacts.detectors import PROMPT, SECRET, Finding
+from artifacts.json_paths import Place
 from artifacts.rendition import Hidden, Segment, Text, add
 
 _TOKEN = re.compile(r'\s*(?P<token>"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+)', re.DOTALL)
@@ -40,13 +41,20 @@ class Piece:
 
 @dataclass
 class _Level:
-    """An open object or array: the kind under which all in it is hidden, the last key, the name it gave itself, how many items it had."""
+    """An open object or array: the kind under which all in it is hidden (for certain, or unless a policy shows it), where it stands, the
+    last key, the name it gave itself, how many items it had."""
 
     is_object: bool
     hide: str = ""
+    unless_shown: str = ""
+    place: Place = ()
     key: str = ""
     named: str = ""
     count: int = 0
+
+
+Named = Mapping[Place, str]  # values by their place: the kind each is hidden as, or empty if it is shown
+_NOTHING: Named = {}
 
 
 def is_json(text: str) -> bool:
@@ -58,9 +66,10 @@ def is_json(text: str) -> bool:
     return True
 
 
-def pieces(text: str, keys: Mapping[str, str]) -> Iterator[Piece]:
-    """The parts of a JSON text in order, from the first; what nobody asks for is not read. `keys` names further keys and their kinds."""
-    return _Reader(text, keys).pieces()
+def pieces(text: str, keys: Mapping[str, str], named: Named = _NOTHING) -> Iterator[Piece]:
+    """The parts of a JSON text in order, from the first; what nobody asks for is not read. `keys` names further keys and their kinds,
+    `named` values by their place."""
+    return _Reader(text, keys, named=named).pieces()
 
 
 def within_strings(text: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -102,8 +111,8 @@ def kind_of_key(key: str) -> str:
 
 
 class _Reader:
-    def __init__(self, text: str, keys: Mapping[str, str], nested: int = 0) -> None:
-        self.text, self.keys, self.nested = text, keys, nested
+    def __init__(self, text: str, keys: Mapping[str, str], nested: int = 0, named: Named = _NOTHING) -> None:
+        self.text, self.keys, self.nested, self.named = text, keys, nested, named
         self.levels = [_Level(is_object=False)]
         self.value_next = False  # a colon came last
 
@@ -132,7 +141,7 @@ class _Reader:
             level.key = _said(lexeme)
             yield from self._string(level.key, start, end)
         elif lexeme in "{[":
-            self.levels.append(_Level(lexeme == "{", self._kind(level)))
+            self.levels.append(_Level(lexeme == "{", self._sure(level), self._said_by_policy(level), self._place(level)))
             yield Piece(Text(lexeme), end)
         else:
             yield from self._scalar(lexeme, self._kind(level), start, end)
@@ -144,6 +153,19 @@ class _Reader:
 
     def _kind(self, level: _Level) -> str:
         """The kind under which the value that comes next is hidden; empty if only what it says can tell."""
+        return self._sure(level) or self._said_by_policy(level)
+
+    def _said_by_policy(self, level: _Level) -> str:
+        """What is said of the value itself, before what is said of what it stands in."""
+        return self.named.get(self._place(level), level.unless_shown) if self.named else ""
+
+    def _place(self, level: _Level) -> Place:
+        """Where the value that comes next stands. Not kept where nobody asks."""
+        if not self.named or len(self.levels) == 1:
+            return ()
+        return (*level.place, level.key if level.is_object else level.count - 1)
+
+    def _sure(self, level: _Level) -> str:
         if level.hide or not level.is_object:
             return level.hide
         return self._kind_of_key(level.key) or (self._kind_of_key(level.named) if _bare(level.key) in _VALUE_KEYS else "")

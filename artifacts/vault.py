@@ -24,15 +24,18 @@ from access.errors import Refusal
 from access.ids import uuid7
 from access.inserting import Statement
 from access.models import User
-from artifacts import keys, ruling, storing
+from artifacts import keys, redaction_policies, ruling, storing
 from artifacts.models import Label, Payload, WorkspaceKey
 from artifacts.redaction import Rendition, redact
+from artifacts.redaction_policies import About
 from artifacts.rendition import PROMPT, SECRET, UNREADABLE, Hidden, Text, marked
 from artifacts.sealing import new_key, seal, unseal
 from config import clock
 
 MAX_BYTES = 12 * 1024 * 1024  # in memory at once; an upload in parts may be larger
 _SALT = 32
+# content, label, media type, and what it belongs to if that is not said around it (`redaction_policies.about`)
+Content = tuple[bytes | str, Label | str, str] | tuple[bytes | str, Label | str, str, About]
 
 
 class PayloadTooLarge(Refusal):
@@ -84,10 +87,11 @@ def keep(workspace_id: UUID, content: bytes | str, *, label: Label | str, media_
     return payload
 
 
-def sealed(workspace_id: UUID, contents: Iterable[tuple[bytes | str, Label | str, str]]) -> list[Payload]:
-    """Payloads of (content, label, media type), sealed and redacted but not stored: all that takes time, before anything is locked."""
+def sealed(workspace_id: UUID, contents: Iterable[Content]) -> list[Payload]:
+    """Payloads of these contents, sealed and redacted but not stored: all that takes time, before anything is locked."""
     key = keys.current(workspace_id)
-    return [_sealed(key, _bytes(content), str(label), media_type) for content, label, media_type in contents]
+    here = redaction_policies.now_about()
+    return [_sealed(key, _bytes(each[0]), str(each[1]), each[2], each[3] if len(each) > 3 else here) for each in contents]
 
 
 def store(payloads: list[Payload]) -> None:
@@ -110,6 +114,7 @@ _COLUMNS = {
     "workspace_id": "uuid",
     "label": "text",
     "media_type": "text",
+    "about": "text",
     "size": "bigint",
     "commitment": "text",
     "key_id": "bigint",
@@ -131,28 +136,32 @@ def _bytes(content: bytes | str) -> bytes:
     return data
 
 
-def _sealed(key: WorkspaceKey, data: bytes, label: str, media_type: str) -> Payload:
-    return _seal(key, [data], label, media_type, stored=len(data) > settings.HANDRAIL_PAYLOAD_INLINE)
+def _sealed(key: WorkspaceKey, data: bytes, label: str, media_type: str, of: About) -> Payload:
+    return _seal(key, [data], label, media_type, stored=len(data) > settings.HANDRAIL_PAYLOAD_INLINE, of=of)
 
 
 def sealed_from(workspace_id: UUID, pieces: Iterable[bytes], *, label: Label | str, media_type: str) -> Payload:
     """A payload of any size, out of pieces that need not fit into memory together. In a file; not stored, as with `sealed`."""
-    return _seal(keys.current(workspace_id), pieces, str(label), media_type, stored=True)
+    return _seal(keys.current(workspace_id), pieces, str(label), media_type, stored=True, of=redaction_policies.now_about())
 
 
-def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: str, *, stored: bool) -> Payload:
+def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: str, *, stored: bool, of: About) -> Payload:
     pk, salt, data_key = uuid7(), secrets.token_bytes(_SALT), new_key()
     read = _Read(pieces, hashlib.sha256(salt))
     where = {"stored": storing.put(_file(pk), data_key, read, bound_to=pk.bytes)} if stored else {}
     where = where or {"content": seal(data_key, b"".join(read), pk.bytes)}
     rules, policy = ruling.rules(key.workspace_id)
-    whole = read.size <= MAX_BYTES
-    rendition = redact(read.head, media_type=media_type, label=label, policy=policy) if whole else _unseen(read.size, media_type, label)
+    about = str(of)
+    if read.size <= MAX_BYTES:
+        rendition = redact(read.head, media_type=media_type, label=label, policy=policy, about=about)
+    else:
+        rendition = _unseen(read.size, media_type, label)
     return Payload(
         id=pk,
         workspace_id=key.workspace_id,
         label=label,
         media_type=media_type,
+        about=about,
         size=read.size,
         commitment=read.sum.hexdigest(),
         key=key,

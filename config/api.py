@@ -25,6 +25,7 @@ from approvals.canonical import HALF_PAIR, NotCanonical, parse_json
 from approvals.outside_api import router as outside
 from approvals.policy_api import router as policies
 from approvals.stopping_api import router as stopping
+from artifacts.policy_api import router as redaction
 from runs.api import router as runs
 from runs.branches_api import router as branches
 from runs.reveal_api import router as reveals
@@ -232,6 +233,7 @@ api.add_router("", approvals)
 api.add_router("", outside)
 api.add_router("", policies)
 api.add_router("", stopping)
+api.add_router("", redaction)
 
 
 @api.exception_handler(Refusal)

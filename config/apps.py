@@ -9,4 +9,5 @@ class ConfigConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
+        import_module("config.logs").catch()
         import_module("config.celery")  # makes it the current app, which `shared_task` binds to

@@ -2,14 +2,22 @@
 
 An exception is told by its type and the places it went through, never by its message: that often quotes the data it choked on
 (a row, a header, a body), and nothing of a payload may reach a log. With DEBUG the whole traceback is there.
+
+Whatever is said goes through the detectors that make renditions, under the strictest label: the message, each field, and a traceback.
 """
 
 import json
 import logging
+import re
+import sys
+import threading
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+from artifacts.redaction import hide
 
 ROOT = str(Path(__file__).resolve().parent.parent)
 USUAL = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
@@ -25,8 +33,13 @@ class WithoutTaskValues(logging.Filter):
             record.msg, record.args = f"Task {told['name']} {told.get('description', 'ended badly')}", ()
             record.__dict__["task_id"] = told.get("id")
         elif record.name.startswith("celery"):
-            record.msg, record.args = record.getMessage().partition("\n")[0], ()
+            record.msg, record.args = _said(record).partition("\n")[0], ()
+        elif record.name == "daphne.server" and _said(record).startswith(QUOTES):
+            record.msg, record.args = QUOTES, ()
         return True
+
+
+QUOTES = "Exception inside application"  # after which Daphne quotes its message; the request has a line and a traceback of its own
 
 
 class Json(logging.Formatter):
@@ -50,25 +63,61 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
         "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
         "level": record.levelname.lower(),
         "logger": record.name,
-        "message": record.getMessage(),
+        "message": redacted(_said(record)),
     }
-    fields |= {name: value for name, value in vars(record).items() if name not in USUAL and isinstance(value, PLAIN)}
+    fields |= {
+        name: redacted(value) if isinstance(value, str) else value
+        for name, value in vars(record).items()
+        if name not in USUAL and isinstance(value, PLAIN)
+    }
     if record.exc_info and record.exc_info[0]:
         fields |= _error(*record.exc_info)
     return fields
+
+
+def _said(record: logging.LogRecord) -> str:
+    """The message. One that does not fit its arguments would be quoted on stderr with all of them."""
+    try:
+        return record.getMessage()
+    except Exception:
+        return str(record.msg)
+
+
+def redacted(text: str) -> str:
+    """What may be said of a text in a log or an error report: no secret, no person, no path of this machine."""
+    return hide(text, label="personal")
 
 
 def _error(kind: type[BaseException], error: BaseException | None, trace: Any) -> dict[str, Any]:
     from django.conf import settings
 
     if settings.configured and settings.DEBUG:
-        return {"error": kind.__name__, "traceback": "".join(traceback.format_exception(kind, error, trace))}
-    places = [f"{frame.filename.removeprefix(ROOT).lstrip('/')}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(trace)]
+        return {"error": kind.__name__, "traceback": told(kind, error, trace)}
+    places = [f"{_place(frame.filename)}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(trace)]
     ours = [place for place in places if "site-packages" not in place]
     return {
         "error": f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
         "where": " < ".join(reversed((ours or places)[-8:])),
     }
+
+
+def told(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> str:
+    """A whole traceback, with its causes. Files are named from where the code begins; what the errors say is redacted."""
+    lines = "".join(traceback.format_exception(kind, error, trace))
+    return redacted(_FILE.sub(lambda found: f'File "{_place(found[1])}"', lines))
+
+
+_FILE = re.compile(r'File "([^"\n]{1,500})"')
+
+
+def _place(file: str) -> str:
+    return re.sub(r"^.*/(?=(?:site-packages|python3\.\d+)/)", "", file.removeprefix(ROOT).lstrip("/"))
+
+
+def catch() -> None:
+    """What nobody catches, in a command or a thread, is told as in a log, and not with all that it quotes."""
+    sys.excepthook = lambda kind, error, trace: print(told(kind, error, trace), end="", file=sys.stderr)
+    threading.excepthook = lambda args: print(told(args.exc_type, args.exc_value, args.exc_traceback), end="", file=sys.stderr)
 
 
 def _printable(line: str) -> str:

@@ -384,6 +384,8 @@ CELERY_BEAT_SCHEDULE = {
     "seal": {"task": "access.seal", "schedule": 5.0, "options": {"expires": 10}},
 }
 
+DEFAULT_EXCEPTION_REPORTER = "config.reporting.Reporter"
+
 # --- logging ---------------------------------------------------------------------------------------------------------------------
 
 LOG_FORMAT = env.choice("LOG_FORMAT", "line" if DEMO else "json", of=("line", "json"))

@@ -28,15 +28,15 @@ from runs.intake import MAX_EVENTS, Told
 from runs.log import Text
 from runs.models import Event, Run
 from runs.stream import Page
-from runs.vocabulary import TYPES, Cites, Label, MediaType, SignalKind
+from runs.vocabulary import TYPES, Cites, Fit, Label, MediaType, SignalKind
 
 router = Router(tags=["runs"])
 
 # an event's id, an idempotency key: what goes through every log and header unchanged
-Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+Key = Annotated[str, Fit, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 # of a run that was claimed: the fencing token of its lease, with every write
 Token = Annotated[int | None, Header(alias="Handrail-Token", ge=1, le=2**53 - 1)]
-EventKey = Annotated[str, Header(alias="Idempotency-Key", pattern=f"^{intake.SENDER_ID}$")]
+EventKey = Annotated[str, Fit, Header(alias="Idempotency-Key", pattern=f"^{intake.SENDER_ID}$")]
 
 
 def _seen(text: str) -> str:
@@ -67,7 +67,7 @@ class Budgets(Strict):
 
 class StartIn(Strict):
     title: Title
-    agent_version: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]*$")]
+    agent_version: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]*$"), Fit]
     workflow: Annotated[str, StringConstraints(max_length=60)] | None = None
     arguments: dict[str, Any] = {}
     scope: Annotated[dict[Id, Annotated[list[Id], Field(max_length=50)]], Field(max_length=10)] = {}
@@ -88,7 +88,7 @@ class TextIn(Strict):
 class EventIn(Strict):
     """One event. `id` is the sender's; the same id again is the same event."""
 
-    id: Annotated[str, StringConstraints(pattern=f"^{intake.SENDER_ID}$")]
+    id: Annotated[str, StringConstraints(pattern=f"^{intake.SENDER_ID}$"), Fit]
     type: Annotated[str, StringConstraints(max_length=60)]
     data: dict[str, Any] = {}
     texts: Annotated[dict[str, str | TextIn], Field(max_length=110)] = {}

@@ -14,9 +14,11 @@ from uuid import UUID, uuid4
 import orjson
 from django.db.models import Max
 
+from access import hiding
 from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Artifact, Payload
+from artifacts.redaction_policies import About
 from runs import log, steps, vocabulary
 from runs.errors import EventReused, InvalidEvent, NotYourEvent, RunEnded, UnknownEventType
 from runs.log import Held, Text
@@ -111,6 +113,8 @@ def keep_artifact(run: Run, told_id: str, data: Mapping[str, Any], payload: Payl
 def _checked(told: Told, place: int) -> Data:
     """The event's data, before anything is locked. What is wrong is said with the event's place and id."""
     where = {"event": told.id[:120], "event_type": told.type[:60], "index": place}
+    if hiding.detectors.holds(told.id):
+        raise InvalidEvent("The id you gave it holds what has to be hidden, and everybody sees ids.", index=place)
     if not re.fullmatch(SENDER_ID, told.id):
         raise InvalidEvent("Each event needs an id of yours: 1 to 120 printable ASCII characters.", **where)
     _check_writer(told, where)
@@ -201,10 +205,11 @@ def _senders(run: Run, by: Actor, events: Sequence[Told]) -> set[str | None]:
     return set(Event.objects.filter(run_month=run.month, run_id=run.pk, sender__in=senders).values_list("sender", flat=True))
 
 
-def _content(data: Data, text: Text) -> tuple[bytes | str, str, str]:
+def _content(data: Data, text: Text) -> tuple[bytes | str, str, str, About]:
+    of = About(data.type, getattr(data, "tool", ""))
     if isinstance(data, ArtifactCreated):  # what the event says of it is what it is kept as
-        return text.content, data.label, data.media_type
-    return text.content, text.label, text.media_type
+        return text.content, data.label, data.media_type, of
+    return text.content, text.label, text.media_type, of
 
 
 @dataclass(frozen=True)

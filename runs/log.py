@@ -25,7 +25,7 @@ from access import inserting
 from access.errors import NotFound
 from access.inserting import Statement
 from access.rules import SYSTEM, Actor
-from artifacts import vault
+from artifacts import redaction_policies, vault
 from artifacts.models import Artifact, Payload
 from config import clock
 from runs import lifecycle, live
@@ -166,7 +166,8 @@ class Held:
                 raise InvalidEvent("This text belongs to another workspace.", type=data.type)
         plain = {role: text for role, text in texts.items() if isinstance(text, Text)}
         contents = [(text.content, text.label, text.media_type) for text in plain.values()]
-        made = dict(zip(plain, vault.sealed(self.row.workspace_id, contents) if contents else (), strict=True))
+        with redaction_policies.about(data.type, getattr(data, "tool", "")):
+            made = dict(zip(plain, vault.sealed(self.row.workspace_id, contents) if contents else (), strict=True))
         self.texts.extend(made.values())
         return {role: made.get(role, text) for role, text in texts.items()}
 

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
+from access import hiding
 from access.errors import Refusal
 
 PREFIX = "whsec_"
@@ -88,7 +89,7 @@ def signature(secret: str, message_id: str, stamp: int, body: bytes) -> str:
 def headers(given: Mapping[str, str]) -> Headers:
     """The three headers. NotVerified if one is missing or is none. `given`: by name, whatever the case of its letters."""
     message_id, stamp = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
-    if not ID.fullmatch(message_id) or not STAMP.fullmatch(stamp):
+    if not ID.fullmatch(message_id) or hiding.detectors.holds(message_id) or not STAMP.fullmatch(stamp):
         raise NotVerified("It lacks webhook-id or webhook-timestamp, or one of them is none.")
     signatures = tuple(each for each in given.get("webhook-signature", "").split(" ")[:MOST] if each.startswith("v1,"))
     if not signatures:

@@ -13,13 +13,13 @@ from runs import steps
 from runs.api import Note, Strict, TextIn, _as_text
 from runs.models import AgentStep, Run
 from runs.steps import LONGEST, PAGE, SHORTEST, USUAL, Taken, Told
-from runs.vocabulary import Digest, Name, Trouble
+from runs.vocabulary import Digest, Fit, Name, Trouble
 
 router = Router(tags=["agents outside"])
 
 Token = Annotated[int, Field(ge=1, le=2**53 - 1, description="the fencing token of the lease")]
 Seconds = Annotated[int, Field(ge=SHORTEST, le=LONGEST, description="until the lease runs out, unless it is renewed")]
-StepKey = Annotated[str, StringConstraints(min_length=1, max_length=188, pattern=f"^{steps.KEY.pattern}$")]
+StepKey = Annotated[str, StringConstraints(min_length=1, max_length=188, pattern=f"^{steps.KEY.pattern}$"), Fit]
 
 
 class ClaimIn(Strict):

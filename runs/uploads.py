@@ -1,7 +1,7 @@
 """A message on its way into a run: kept in the vault before anything reads it, and named by a token that only its uploader can use."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 from django.core import signing
@@ -10,7 +10,7 @@ from access import rules
 from access.errors import BadInput
 from access.models import Agent
 from access.rules import Actor
-from artifacts import messages, vault
+from artifacts import messages, redaction, vault
 from artifacts.messages import MessagePreview
 from artifacts.models import Payload
 
@@ -80,7 +80,16 @@ def load(token: str, *, by: Actor) -> Upload:
     if payload is None:
         raise UploadGone
     raw = vault.open_bytes(payload)
-    return Upload(token, named["name"], agent, named["workflow"], raw, messages.preview(raw))
+    return Upload(token, redaction.hide(named["name"]), agent, named["workflow"], raw, _redacted(messages.preview(raw)))
+
+
+def _redacted(value: Any) -> Any:
+    """A preview without what is hidden from everybody. Its uploader sees addresses in it: whom it is from is what they look for."""
+    if isinstance(value, str):
+        return redaction.hide(value)
+    if isinstance(value, tuple):
+        return tuple(map(_redacted, value))
+    return replace(value, **{each.name: _redacted(getattr(value, each.name)) for each in fields(value)}) if is_dataclass(value) else value
 
 
 def _read(token: str) -> dict[str, Any]:

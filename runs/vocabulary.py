@@ -11,15 +11,18 @@ from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from access import hiding
 from runs.errors import InvalidEvent, UnknownEventType
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,79}$")]
-Step = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./-]{1,190}#[0-9]{1,7}$")]
+# what names of ours are made of: each is seen by everybody who sees the run, so none of them may hold what has to be hidden
+Fit = AfterValidator(hiding.fit)
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,79}$"), Fit]
+Step = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./-]{1,190}#[0-9]{1,7}$"), Fit]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$")]
-MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,60}$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$"), Fit]
+MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,60}$"), Fit]
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Seq = Annotated[int, Field(ge=1, le=2**53 - 1)]
 Cites = Annotated[tuple[Seq, ...], Field(max_length=200)]

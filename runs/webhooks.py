@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import Count, F, OuterRef, Q, Subquery, Sum
 
-from access import audit
+from access import audit, hiding
 from access.errors import BadInput, Refusal
 from access.ids import as_uuid
 from access.models import Agent, Workspace
@@ -89,7 +89,7 @@ def make_source(agent: Agent, name: str, *, workflow: str = "", by: Actor) -> tu
 
     BadInput, UnknownWorkflow or SourceExists.
     """
-    if not NAME.fullmatch(name):
+    if not NAME.fullmatch(name) or hiding.detectors.holds(name):
         raise BadInput("A name has up to 60 letters, digits, - and _, and begins with a letter or digit; “signal” is taken.")
     if workflow and workflows.named(workflow).webhook is None:
         raise BadInput(f"{workflow} is not started by webhooks.")

@@ -28,8 +28,8 @@ from approvals import groups, standing_grants
 from approvals.models import ProposedAction, StandingGrant
 from approvals.notifications import chasing, delegation, sending
 from approvals.notifications.models import Delegation, EscalationStep
-from artifacts import reveal, revealing, uploading, vault
-from artifacts.models import Artifact, Reveal
+from artifacts import redaction_policies, reveal, revealing, uploading, vault
+from artifacts.models import Artifact, RedactionPolicy, Reveal
 from config import asgi, clock
 from config.api import api
 from runs import starting, webhooks
@@ -154,6 +154,10 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "recovery/requeue", "in in ok no no ok no no no no no in", {"data": {"case": "x"}}),
     ("GET", "artifacts/<uuid:artifact_id>", THOSE_WHO_SEE_APPROVALS, {}),
     ("GET", "artifacts/<uuid:artifact_id>/content", THOSE_WHO_SEE_APPROVALS, {}),
+    ("GET", "permissions/redaction", "in in ok no ok no ok ok no no no in", {}),
+    ("GET", "permissions/redaction/new", "in in ok no no no ok no no no no in", {}),
+    ("POST", "permissions/redaction/new", "in in ok no no no ok no no no no in", {"data": {"do": "try", "path": "$.a"}}),
+    ("POST", "permissions/redaction/<uuid:policy_id>/withdrawal", "in in none none none none ok none none none none in", {"data": {}}),
     ("GET", "permissions/labels", "in in ok no ok no ok ok no no no in", {}),
     ("GET", "reveals/new?place=artifact:<uuid:artifact_id>", "in in none ok ok ok ok ok no no no in", {}),
     ("POST", "reveals", "in in none none none none none none no no no in", {"data": {"place": "x"}}),
@@ -315,6 +319,14 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "api/v1/freezes", "in in ok ok ok ok ok ok no no no in", {}),
     ("POST", "api/v1/freezes", "in in ok no no ok ok no no no no in", {"json": {"what": "workspace", "reason": ""}}),
     ("POST", "api/v1/freezes/<freeze_id>/lifting", "in in none no no ok ok no no no no in", {"json": {"reason": ""}}),
+    ("GET", "api/v1/redaction-policies", "in in ok no ok no ok ok no no no in", {}),
+    ("POST", "api/v1/redaction-policies", "in in ok no no no ok no no no no in", {"json": {"path": "a", "why": "", "version": 0}}),
+    (
+        "POST",
+        "api/v1/redaction-policies/<policy_id>/withdrawal",
+        "in in none none none none ok none none none none in",
+        {"json": {"why": "", "version": 9}},
+    ),
     # last, for it ends the sessions
     ("POST", "sign-out", "in " * 12, {}),
 ]
@@ -381,6 +393,7 @@ def things(cast, people) -> dict[str, Any]:
         "message": sending.send_test(person(cast.riley.pk), cast.workspace.pk, "mail"),
         "step": step(cast),
         "webhook": dead_letter(cast),
+        "redaction": redaction_policy(cast),
         "change": role_change(cast),
         "role": cast.workspace.roles.get(name="operator"),
         "key": keys.make(cast.agent, name="spare", by=SYSTEM)[0],
@@ -406,6 +419,11 @@ def role_change(cast) -> RoleChange:
     wanted = roles.Wanted("operator", frozenset({"runs.view"}))
     asked = roles.ask(cast.workspace.pk, cast.workspace.roles.get(name="operator"), wanted, base=1, by=person(cast.ada.pk), why="To see.")
     return asked.change
+
+
+def redaction_policy(cast) -> RedactionPolicy:
+    given = {"event": "", "tool": "nothing", "path": "$.a", "kind": "secret", "why": "Because."}
+    return redaction_policies.make(cast.workspace.pk, by=person(cast.ada.pk), base=0, **given)
 
 
 def dead_letter(cast) -> ReceivedWebhook:
@@ -454,6 +472,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values |= {"<uuid:invitation_id>": things["invitation"].pk, "<uuid:user_id>": things["invitation"].invited_by_id}
     values |= {"<uuid:session_id>": NOBODY, "<int:factor_id>": 0}
     values |= {"<uuid:freeze_id>": things["freeze"].pk, "<freeze_id>": things["freeze"].pk}
+    values |= {"<uuid:policy_id>": things["redaction"].pk, "<policy_id>": things["redaction"].pk}
     for blank, value in values.items():
         address = address.replace(blank, str(value))
     return f"/{address}"

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import orjson
 
+from artifacts import redaction_policies
 from config import clock
 from runs import log
 from runs.engine import effects, points
@@ -111,7 +112,8 @@ def _completed(beginning: _Beginning, result: Any) -> None:
     walk, tool, ms = beginning.walk, beginning.tool, beginning.ms
     with beginning.over(), walk.hold() as run:
         entry = beginning.told(run)
-        kept = run.keep(json_text(result, tool.label))  # one copy: whoever erases what the log says, erases it
+        with redaction_policies.about("tool.ended", tool.name):
+            kept = run.keep(json_text(result, tool.label))  # one copy: whoever erases what the log says, erases it
         ended = ToolEnded(tool=tool.name, outcome="ok", ms=ms, step=entry.step)
         seq = run.append(ended, actor=walk.agent, texts={"result": kept})
         walk.journal.end(run, entry, result, label=tool.label, seq=seq, kept=kept)

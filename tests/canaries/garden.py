@@ -53,6 +53,12 @@ class Garden:
             self._remember(dressed[: last + 1], _WIDE, canary)  # up to where its number ends
         return canary.text
 
+    def remember(self, place: str, secret: str) -> None:
+        """A secret that was made elsewhere."""
+        canary = Canary("secret", "plain", place, secret)
+        self.planted.append(canary)
+        self._remember(_squeezed(secret), _WIDTH, canary)
+
     def _remember(self, squeezed: bytes, width: int, canary: Canary) -> None:
         end = squeezed[-width:]
         assert len(end) == width and end not in self._known, (canary, squeezed)

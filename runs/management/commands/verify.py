@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 
 from access.ids import NotAReference, parse_reference
+from artifacts.redaction import hide
 from runs.models import Run
 from runs.verification import Broken, verify
 
@@ -34,7 +35,7 @@ def find(called: str, workspace: str | None) -> Run:
     runs = Run.objects.filter(_names(called))
     runs = list(runs.filter(workspace__slug=workspace) if workspace else runs)
     if not runs:
-        raise CommandError(f"There is no run called {called}.")
+        raise CommandError(f"There is no run called {hide(called)}.")
     if len(runs) > 1:
         raise CommandError(f"There are {len(runs)} runs called {called}: name the workspace with --workspace.")
     return runs[0]
