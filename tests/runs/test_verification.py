@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from artifacts import vault
+from artifacts import keys, vault
 from artifacts.models import Artifact, Payload
+from artifacts.sealing import seal
 from runs import log
 from runs.log import Text, chained
 from runs.models import Event, Run
@@ -353,8 +354,8 @@ def test_a_payload_with_another_commitment_is_found(run):
 def test_bytes_sealed_anew_by_somebody_who_has_the_key_are_found(run):
     payload, salt, data_key = payload_of(run, NOTE), bytes(32), bytes(range(32))
     Payload.objects.filter(pk=payload.pk).update(
-        wrapped=vault._seal(vault._unwrap(payload.key), salt + data_key, payload.pk),
-        content=vault._seal(data_key, b"Another note", payload.pk),
+        wrapped=seal(keys.unwrap(payload.key), salt + data_key, payload.pk.bytes),
+        content=seal(data_key, b"Another note", payload.pk.bytes),
     )
     assert vault.open_bytes(payload_of(run, NOTE)) == b"Another note", "it opens well"
     broken_at(run, NOTE, "committed to")
