@@ -8,8 +8,8 @@ from access import append_only
 from access.audit_models import AuditSeal, RefusalTally, Sealer  # noqa: F401  Django looks for models here
 from access.glass_models import BreakGlass  # noqa: F401  Django looks for models here
 from access.ids import uuid7
-from access.people_models import Invitation, OpenSession, PasswordLink, SsoIdentity  # noqa: F401  Django looks for models here
 from access.key_models import AgentKey, ProvisionerKey  # noqa: F401  Django looks for models here
+from access.people_models import Invitation, OpenSession, PasswordLink, SsoIdentity  # noqa: F401  Django looks for models here
 from access.role_models import RoleChange, RoleVersion  # noqa: F401  Django looks for models here
 from config import clock
 
