@@ -49,4 +49,4 @@ def _names(called: str) -> Q:
     try:
         return Q(ref=parse_reference(called))
     except NotAReference:
-        raise CommandError(f"There is no run called {called}. A reference looks like RN-7Q4K.") from None
+        raise CommandError(f"There is no run called {hide(called)}. A reference looks like RN-7Q4K.") from None
