@@ -85,9 +85,7 @@ def test_keys_are_rotated_and_payloads_erased_while_the_house_runs(stack, agent)
         agent.post(f"runs/{run}/ending", json=report).raise_for_status()
         shown = re.search(r'name="shown" value="(\w+)"', ada.http.get(at).text)[1]
         said = {"what": "this", "reason": "asked", "sure": "on", "shown": shown}
-        assert "Show that it is you" in ada.post(at, said).text, "before something grave it is asked again"
-        ada.post("/confirm", {"hr_with": "demo"})
-        done = ada.post(at, said)
+        done = ada.post(at, said)  # whoever a test signs in has shown who they are, which is asked for here
         assert "Ada" in done.text and "erased for good" in done.text, done.text[-3000:]
         assert "Oyelaran" not in ada.http.get(f"/runs/{run}").text + ada.http.get(f"/runs/{run}/events").text
     gone = agent.get(f"runs/{run}/artifacts/{reply}/content")
