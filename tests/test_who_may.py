@@ -503,6 +503,7 @@ def route_of(route: Any) -> str:
     return str(route.pattern).removeprefix("^").removesuffix("$")
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.django_db(transaction=True)
 def test_each_person_gets_at_each_address_what_the_table_says(people, things) -> None:
     wrong = []
