@@ -78,3 +78,4 @@ if KIND == "sqlite":
     DATABASES["default"]["TEST"] = {"NAME": data / "data" / "test.sqlite3"}  # a file: threads and other processes share it, as in life
     # nobody cuts the power of this database; everything else about it is as in life
     DATABASES["default"]["OPTIONS"]["init_command"] = DATABASES["default"]["OPTIONS"]["init_command"].replace("=FULL", "=OFF")
+WHITENOISE_AUTOREFRESH = True  # else each test client goes through all static files first

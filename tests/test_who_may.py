@@ -515,12 +515,16 @@ def test_each_person_gets_at_each_address_what_the_table_says(people, things) ->
     assert not wrong, "\n".join(wrong)
 
 
+BROWSER = Client()  # one for all, for it takes in all of the middleware; who asks is in the headers
+
+
 def ask(method: str, path: str, who: Who, sent: Mapping[str, Any]) -> HttpResponse:
     body = {"data": sent["json"], "content_type": "application/json"} if "json" in sent else {"data": sent.get("data")}
     if isinstance(body["data"], str):
         body["content_type"] = "text/plain"
     headers = dict(who) | ({"Idempotency-Key": "a"} if sent.get("key") else {}) | ({"Upload-Offset": "0"} if sent.get("offset") else {})
-    return getattr(Client(), method.lower())(path, **{name: value for name, value in body.items() if value}, headers=headers, secure=True)
+    BROWSER.cookies.clear()
+    return getattr(BROWSER, method.lower())(path, **{name: value for name, value in body.items() if value}, headers=headers, secure=True)
 
 
 def word(answer: HttpResponse) -> str:
