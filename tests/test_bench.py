@@ -70,5 +70,5 @@ def test_a_run_of_many_steps_stands_beside_its_own_beginning(measured):
 
 def test_each_row_says_where_it_was_measured(measured):
     rows = [line for line in measured["printed"].splitlines() if line.startswith("| ") and "---" not in line and "database" not in line]
-    assert len(rows) == 15
+    assert len(rows) == 17
     assert all("SQLite" in row and ("Daphne" in row or "in process" in row) for row in rows)

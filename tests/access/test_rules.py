@@ -38,11 +38,11 @@ MAY = {
         "reveal.internal",
     },
     "ada": {"runs.view", "runs.events", "approvals.view", "approvals.freeze", "artifacts.view", "access.manage", "audit.view"}
-    | {"policies.manage", "payloads.erase"},
+    | {"policies.manage", "payloads.erase", "redaction.manage"},
 }
 ONLY_AGENTS = {"runs.write", "actions.propose", "actions.redeem"}
 ONLY_PEOPLE = {"approvals.decide", "approvals.freeze", "approvals.view", "access.manage", "policies.manage", "audit.view", "runs.recover"}
-ONLY_PEOPLE |= {"payloads.erase"}
+ONLY_PEOPLE |= {"payloads.erase", "redaction.manage"}
 pytestmark = pytest.mark.django_db
 
 

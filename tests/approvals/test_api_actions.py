@@ -16,6 +16,7 @@ from access.rules import SYSTEM
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
+from tests import proving
 from tests.approvals.mailing import propose_mail, sent
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,7 +83,7 @@ def test_a_decision_that_is_not_whole_decides_nothing(cast, proposed, body):
 
 def test_a_warning_that_needs_a_tick_holds_back_an_approval_over_the_api_too(cast):
     warned = propose_mail(cast, cc=["accounts@f\u0435rnhill.example"])
-    riley = signed_in(cast.riley)
+    riley = proving.shown(signed_in(cast.riley))  # it is of high risk, so that it asks who it is before anything else
     for acks in ([], ["made_up"]):
         refused = decide(riley, warned.action, acks=acks)
         assert refused.status_code == 422 and refused.json()["type"] == "urn:handrail:problem:warning-not-ticked"

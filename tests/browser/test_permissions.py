@@ -79,12 +79,12 @@ def test_ada_tries_a_past_action_and_reads_who_could_decide(browser: Browser, se
     with browsing(browser, server, "Ada", 390, "light") as (page, complaints):
         page.goto(f"{server.base_url}/permissions#simulator")
         page.locator("#sim select[name=tool]").select_option(label="Send the reply")
-        page.get_by_label("Arguments").fill('{"to": ["t.zielinski@haldenmarine.example"], "subject": "Hello", "body": "Hello"}')
+        page.locator("#sim-arguments").fill('{"to": ["t.zielinski@haldenmarine.example"], "subject": "Hello", "body": "Hello"}')
         page.get_by_label("The run read private data").check()
         page.get_by_role("button", name="Try it").click()
         expect(page.locator("#sim-out")).to_contain_text("2 people could decide: Riley Park and Sam Okafor.")
         expect(page.locator("#sim-out")).to_contain_text("Without rule")
         assert complaints == [] and wide(page) <= 0 and faults(page) == []
-        page.get_by_label("Arguments").fill("{")
+        page.locator("#sim-arguments").fill("{")
         page.get_by_role("button", name="Try it").click()
         expect(page.locator("#sim-out").get_by_role("alert")).to_contain_text("not JSON")

@@ -1,12 +1,12 @@
 """The desk's own small database: one SQLite file. What is answered is on the disk before it is answered."""
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-from config import clock
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS account (
@@ -82,9 +82,16 @@ class Store:
 
 def now() -> str:
     """The time of day as the desk writes it: ISO 8601, UTC, milliseconds."""
-    return clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def stamp() -> int:
     """The same in whole seconds since 1970."""
-    return int(clock.now().timestamp())
+    return int(_now().timestamp())
+
+
+def _now() -> datetime:
+    """The demo can let a day pass, for the outside as well: the file that HANDRAIL_CLOCK_FILE names holds an offset in seconds."""
+    file = Path(os.environ.get("HANDRAIL_CLOCK_FILE") or os.devnull)
+    moved = file.read_text().strip() if file.exists() else ""
+    return datetime.now(UTC) + timedelta(seconds=float(moved or 0))
