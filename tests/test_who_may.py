@@ -41,6 +41,8 @@ from tests.approvals.test_freezing import frozen
 from tests.artifacts.files import image
 from tests.cast import member
 
+pytestmark = pytest.mark.any_database
+
 PEOPLE = ["nobody", "gone", "olga", "riley", "morgan", "otto", "ada", "priya", "agent", "colleague", "stranger", "expired"]
 # gone: was deactivated while signed in. agent: the key of the agent whose run it is; colleague: another agent's of the same workspace;
 # stranger: of another workspace's. The rest are the cast's: olga is of another workspace, riley reviews, morgan and priya manage
