@@ -37,7 +37,7 @@ def clock(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stack(tmp_path: Path, clock: Path, points: Path) -> Iterator[Stack]:
-    env = {"HANDRAIL_CLOCK_FILE": str(clock), "HANDRAIL_STOP_POINTS": str(points)}
+    env = {"HANDRAIL_CLOCK_FILE": str(clock), "HANDRAIL_STOP_POINTS": str(points), "LEASE_SECONDS": "300"}  # so that only a day ends it
     stack = Stack(tmp_path, desk=True, first=["demo_seed"], env=env)
     stack.env["SMTP_URL"] = f"smtp://127.0.0.1:{stack.smtp_port}"
     with stack:

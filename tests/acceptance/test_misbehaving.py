@@ -112,7 +112,7 @@ def test_what_nobody_knows_waits_for_a_person_and_is_not_repeated(stack, riley, 
     until(
         lambda: "outcome" in str(run.row["waiting"]) and "until" not in str(run.row["waiting"]), within=PATIENCE, what="it to ask a person"
     )
-    said = {"outcome": "happened", "note": "It is in the mailbox."}
+    said = {"outcome": "happened", "note": "It is in the mailbox.", "reference": run.messages()[0]["Message-ID"]}
     assert otto.post(f"/actions/{UUID(str(action['id']))}/outcome", said).status_code == 200
     run.wait_for("succeeded")
     assert len(run.messages()) == 1

@@ -137,10 +137,10 @@ def test_it_does_not_start_twice_on_the_same_data(shared: Stack) -> None:
 
 
 def test_a_busy_port_is_one_line_that_names_it(tmp_path: Path) -> None:
+    port = free_ports(2) + 1
     with socket.socket() as busy:
-        busy.bind(("127.0.0.1", 0))
+        busy.bind(("127.0.0.1", port))
         busy.listen()
-        port = busy.getsockname()[1]
         env = Stack(tmp_path, database="sqlite").env
         refused(up(env | {"PORT": str(port)}), f"PORT={port} cannot be used: address already in use", "PORT=…")
         refused(up(env | {"PORT": str(port - 1)}, "--with", "x=python -c 1 {port+1}"), f"port {port} is taken", f"PORT={port - 1}")
