@@ -318,7 +318,8 @@ class Problems:
         plain = response.status_code >= 400 and response.headers.get("Content-Type") != problems.MEDIA_TYPE
         if not request.path.startswith(ROOT) or not plain:
             return response
-        refusal = NotFound() if response.status_code == 404 else Refused(response)
+        away = DatabaseAway(request=getattr(request, "id", ""))  # it was away before the API was come to
+        refusal = {404: NotFound(), 503: away}.get(response.status_code) or Refused(response)
         told = refused(request, refusal)
         for name in response.headers.keys() & {"Allow", "Retry-After"}:
             told.headers[name] = response.headers[name]
