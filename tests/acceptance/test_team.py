@@ -29,7 +29,7 @@ def test_a_team_runs_several_of_each_beside_one_database(new_stack: Callable[...
 
     for port in (stack.port, other):
         ready = until(lambda port=port: get(port, "/readyz"), within=60, what="a web process to be ready")
-        assert ready.json() == {"ready": True, "database": "ok", "valkey": "ok", "append_only": "ok"}
+        assert ready.json() == {"ready": True, "database": "ok", "valkey": "ok", "append_only": "ok", "audit_sealer": "ok"}
         page = get(port, "/sign-in")
         assert page.status_code == 200 and "Continue as" not in page.text
         assert "__Host-handrail_csrf" in page.headers["Set-Cookie"] and "Secure" in page.headers["Set-Cookie"]
