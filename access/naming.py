@@ -66,8 +66,13 @@ def uuids(ids: Iterable[str]) -> list[UUID]:
     return [found for each in ids if (found := as_uuid(each))]
 
 
+def people(ids: Iterable[str]) -> dict[str, str]:
+    """What the people of these ids are called now; what is no id, or nobody's, is left out. One query, or none without ids."""
+    return {str(pk): name for pk, name in User.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
+
+
 def _users(ids: Collection[str]) -> dict[str, Named]:
-    return {str(pk): Named(name) for pk, name in User.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
+    return {pk: Named(name) for pk, name in people(ids).items()}
 
 
 def _agents(ids: Collection[str]) -> dict[str, Named]:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from access import permissions, reasons
-from access.models import AuditEntry, Role, RoleVersion, User
+from access import naming, permissions, reasons
+from access.models import AuditEntry, Role, RoleVersion
 
 # verb → what the page of permissions says of it
 CHANGES = {
@@ -45,13 +45,13 @@ class Entry:
 
 def last(workspace_id: UUID) -> Last | None:
     found = AuditEntry.objects.filter(workspace_id=workspace_id, verb__in=IN_FORCE).order_by("-at").first()
-    return Last(found.at, _names([found.actor_id]).get(found.actor_id, "Handrail")) if found else None
+    return Last(found.at, naming.people([found.actor_id]).get(found.actor_id, "Handrail")) if found else None
 
 
 def entries(workspace_id: UUID) -> list[Entry]:
     """The newest acts about roles. Five queries at most."""
     found = list(AuditEntry.objects.filter(workspace_id=workspace_id, verb__in=CHANGES).order_by("-at")[:SHOWN])
-    names = _names([each.actor_id for each in found] + [each.data.get("asked_by", "") for each in found])
+    names = naming.people([each.actor_id for each in found] + [each.data.get("asked_by", "") for each in found])
     ids = {int(each.subject_id) for each in found if each.subject_id.isdigit()}
     here = Role.objects.in_bulk(ids)
     whys = {(pk, number): why for pk, number, why in RoleVersion.objects.filter(role__in=ids).values_list("role_id", "version", "why")}
@@ -73,8 +73,3 @@ def _entry(of: AuditEntry, names: dict[str, str], here: dict[int, Role], whys: d
         tuple(permissions.right(each).title for each in of.data.get("removed", ())),
         whys.get((role.pk, version), "") if role and version else "",
     )
-
-
-def _names(ids: list[str]) -> dict[str, str]:
-    wanted = {each for each in ids if len(each) == 36}
-    return {str(pk): name for pk, name in User.objects.filter(pk__in=wanted).values_list("pk", "name")}

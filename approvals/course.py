@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
+from access import naming
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
@@ -161,7 +162,7 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
     asked = threads.exchanges(action, actor, waits=waits)
     if any(each.is_open for each in asked):
         word = "Waiting for the agent’s answer"
-    names = _names(around.stages, votes)
+    names = naming.people(stage.by for stage in around.stages if stage.by)
     return Course(
         action=action,
         subject=subject,
@@ -264,12 +265,6 @@ def _earlier(action: ProposedAction) -> Iterable[Earlier]:
     rows = Decision.objects.filter(action__run=action.run_id, seq__lt=action.proposed_seq).exclude(action=action).order_by("-seq")
     for found in rows.values_list("reviewer__name", "verdict", "action__proposed_seq", "seq", *vault.saying("reason"))[:4]:
         yield Earlier(*found[:4], reason=vault.said(*found[4:]))
-
-
-def _names(stages: Iterable[Stage], votes: Iterable[Vote]) -> dict[str, str]:
-    """Names of the people in the stages: a query only if there is one."""
-    wanted = {UUID(stage.by) for stage in stages if stage.by}
-    return {str(pk): name for pk, name in User.objects.filter(pk__in=wanted).values_list("pk", "name")} if wanted else {}
 
 
 def _who(action: ProposedAction, people: Sequence[User]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from access.models import User
+from access import naming
 from access.rules import Actor
 from approvals import asking
 from approvals.asking import Said
@@ -48,7 +48,7 @@ def exchanges(action: ProposedAction, actor: Actor, *, waits: bool) -> tuple[Exc
     if not told:
         return ()
     texts = vault.shown(pk for said in told for pk in (said.payload, said.answer_payload) if pk)
-    names = {str(pk): name for pk, name in User.objects.filter(pk__in={said.by for said in told}).values_list("pk", "name")}
+    names = naming.people({said.by for said in told})
     return tuple(_exchange(said, texts, names, actor, waits) for said in told)
 
 

@@ -12,8 +12,8 @@ from uuid import UUID
 import orjson
 from django.db.models import Q
 
+from access import naming
 from access.errors import Refusal
-from access.models import User
 from access.rules import Actor
 from approvals import exact, execution
 from approvals.course import tool_title
@@ -264,7 +264,7 @@ def _look(event: _Told) -> Look:
 def _names(events: Sequence[_Told]) -> dict[str, str]:
     ids = {event.who["id"] for event in events if event.who["kind"] == "human"}
     ids |= {event.data["owner"] for event in events if event.type == "action.covered"}
-    return {str(pk): name for pk, name in User.objects.filter(pk__in=ids).values_list("pk", "name")} if ids else {}
+    return naming.people(ids)
 
 
 def _tried(events: Sequence[_Told], names: Mapping[str, str]) -> Iterator[Tried]:

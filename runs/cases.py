@@ -10,8 +10,7 @@ from uuid import UUID
 import orjson
 from django.db.models import Q
 
-from access import rules
-from access.ids import as_uuid
+from access import naming, rules
 from access.models import AuditEntry, User
 from access.rules import Actor
 from access.templatetags.handrail import spell
@@ -322,7 +321,7 @@ def _recovered(actor: Actor) -> list[Recovered]:
     latest = list(entries.order_by("-at")[:RECENT])
     runs = rules.visible(actor, Run, "runs.view").select_related("title").in_bulk([entry.subject_id for entry in latest])
     ids = {entry.actor_id for entry in latest} | {entry.data.get("to", "") for entry in latest}
-    names = {str(pk): name for pk, name in User.objects.filter(pk__in=filter(as_uuid, ids)).values_list("pk", "name")}
+    names = naming.people(ids)
     found = [(entry, runs.get(UUID(entry.subject_id))) for entry in latest]
     newest = {run.pk: (entry, run) for entry, run in reversed(found) if run is not None}  # of one run what was chosen last
     return [_as_recovered(entry, run, names) for entry, run in sorted(newest.values(), key=lambda each: each[0].at, reverse=True)]

@@ -13,8 +13,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from access import rules
-from access.ids import as_uuid
+from access import naming, rules
 from access.models import User
 from access.rules import Actor
 from access.templatetags.handrail import spell
@@ -347,7 +346,7 @@ def names_in(lines: Iterable[Mapping[str, object]], run: Run) -> dict[str, str]:
             ids.add(body["actor"]["id"])
         if to := body["data"].get("to"):
             ids.add(to)
-    return {str(pk): name for pk, name in User.objects.filter(pk__in=filter(as_uuid, ids)).values_list("pk", "name")}
+    return naming.people(ids)
 
 
 def name_of(who: Who, names: Mapping[str, str], run: Run) -> str:
