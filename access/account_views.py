@@ -135,7 +135,7 @@ def _themselves(request: HttpRequest) -> None:
 
 def _written(request: HttpRequest, verb: str, subject: tuple[str, object], **data: Any) -> None:
     actor = rules.person(request.actor.user_id)
-    audit.record(actor, verb, workspace_id=next(iter(actor.grants), None), subject=subject, **data)
+    audit.record(actor, verb, workspace_id=actor.home, subject=subject, **data)
 
 
 def _counted(number: int, what: str) -> str:

@@ -75,7 +75,7 @@ def new_provisioner(request: HttpRequest) -> HttpResponse:
 @require_POST
 def rotation(request: HttpRequest, kind: str, key_id: UUID) -> HttpResponse:
     key = _key(request, kind, key_id)
-    here = places.place(request, "access.manage", within=_workspace(key))
+    here = places.place(request, "access.manage", within=keys.workspace_of(key))
 
     def made() -> HttpResponse:
         overlap = request.POST.get("overlap", "")
@@ -92,7 +92,7 @@ def revocation(request: HttpRequest, kind: str, key_id: UUID) -> HttpResponse:
     key = _key(request, kind, key_id)
     keys.revoke(key, by=request.actor)
     messages.success(request, f"The key {key.prefix}… is revoked. What it had open is closed.")
-    return _back(places.place(request, "access.manage", within=_workspace(key)))
+    return _back(places.place(request, "access.manage", within=keys.workspace_of(key)))
 
 
 # what they share ------------------------------------------------------------------------------------------------------------------
@@ -128,10 +128,6 @@ def _key(request: HttpRequest, kind: str, key_id: UUID) -> AgentKey | Provisione
     if kind == "agent":
         return rules.get(request.actor, AgentKey, key_id, "access.manage", related=("agent",))
     return rules.get(request.actor, ProvisionerKey, key_id, "access.manage")
-
-
-def _workspace(key: AgentKey | ProvisionerKey) -> UUID:
-    return key.agent.workspace_id if isinstance(key, AgentKey) else key.workspace_id
 
 
 def _back(here: Place) -> HttpResponse:

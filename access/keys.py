@@ -110,7 +110,7 @@ def rotate(key: K, *, by: Actor, overlap: timedelta = timedelta(), days: int = D
         type(key).objects.filter(pk=old.pk).update(successor=made, expires_at=until)
         told = {"minutes": int(overlap.total_seconds() // 60), "successor": str(made.pk)}
         verb = "key_rotated" if isinstance(old, AgentKey) else "provisioner_rotated"
-        audit.record(by, verb, workspace_id=_workspace(old), subject=_subject(old), **told)
+        audit.record(by, verb, workspace_id=workspace_of(old), subject=_subject(old), **told)
         standing.raise_versions(User.objects.none())  # with no overlap its streams end at once
     return made, token
 
@@ -120,7 +120,7 @@ def revoke(key: AgentKey | ProvisionerKey, *, by: Actor) -> None:
     with transaction.atomic():
         if type(key).objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=clock.now()) == 1:
             verb = "key_revoked" if isinstance(key, AgentKey) else "provisioner_revoked"
-            audit.record(by, verb, workspace_id=_workspace(key), subject=_subject(key))
+            audit.record(by, verb, workspace_id=workspace_of(key), subject=_subject(key))
             standing.raise_versions(User.objects.none())
 
 
@@ -208,7 +208,7 @@ def _words(given: Collection[str], what: str) -> list[str]:
     return words
 
 
-def _workspace(key: AgentKey | ProvisionerKey) -> UUID:
+def workspace_of(key: AgentKey | ProvisionerKey) -> UUID:
     return key.agent.workspace_id if isinstance(key, AgentKey) else key.workspace_id
 
 

@@ -42,7 +42,7 @@ def change(request: HttpRequest, *, old: str, new: str) -> int:
         open_sessions.moved(request)
         ended = open_sessions.end_others(user, request)
         actor = rules.person(user.pk)
-        audit.record(actor, "password_changed", workspace_id=next(iter(actor.grants), None), subject=("user", user.pk), ended=ended)
+        audit.record(actor, "password_changed", workspace_id=actor.home, subject=("user", user.pk), ended=ended)
     return ended
 
 
@@ -65,8 +65,7 @@ def count_wrong(request: HttpRequest, user: User) -> None:
     until = lockout.tries(request, user.email).until
     if until is not None:
         actor = rules.person(user.pk)
-        where = next(iter(actor.grants), None)
-        audit.record(actor, "sign_in_locked", workspace_id=where, subject=("user", user.pk), until=until.isoformat(timespec="seconds"))
+        audit.record(actor, "sign_in_locked", workspace_id=actor.home, subject=("user", user.pk), until=until.isoformat(timespec="seconds"))
         raise TooManyWrong(until=until)
 
 

@@ -85,7 +85,7 @@ def _note(actor: Actor, subject: tuple[str, str], told: dict[str, Any], where: U
     if tally is not None and tally.since > now - MINUTE:
         RefusalTally.objects.filter(key=key).update(more=F("more") + 1)
         return
-    workspace = where or next(iter(actor.grants), None)
+    workspace = where or actor.home
     of = {"workspace_id": workspace, "actor_kind": actor.kind, "actor_id": actor.id, "subject_kind": subject[0], "subject_id": subject[1]}
     if tally is None:
         RefusalTally.objects.create(key=key, told=told, since=now, **of)

@@ -64,7 +64,6 @@ def choose(link: PasswordLink, *, password: str) -> None:
         passwords.put(user, password)
         ended = open_sessions.end_all(user)
         actor = rules.person(user.pk)
-        where = next(iter(actor.grants), None)
         audit.record(
-            actor, "password_chosen", workspace_id=where, subject=("user", user.pk), ended=ended, by_admin=link.made_by_id is not None
+            actor, "password_chosen", workspace_id=actor.home, subject=("user", user.pk), ended=ended, by_admin=link.made_by_id is not None
         )

@@ -114,6 +114,11 @@ class Actor:
         return UUID(self.id) if self.kind == "human" else None
 
     @property
+    def home(self) -> UUID | None:
+        """Their first workspace, in whose audit trail it stands what they do about themselves."""
+        return next(iter(self.grants), None)
+
+    @property
     def standing(self) -> "Standing":
         """What its rights were read from: kind, id of the person or key, version. `changed` compares it with what is so now."""
         return (self.kind, self.key_id or self.id, _version(self.access_version, len(self.glass)))

@@ -246,4 +246,4 @@ def _read(said: str) -> dict[str, Any]:
 
 def _written(user: User, verb: str, **data: Any) -> None:
     actor = rules.person(user.pk)
-    audit.record(actor, verb, workspace_id=next(iter(actor.grants), None), subject=("user", user.pk), **data)
+    audit.record(actor, verb, workspace_id=actor.home, subject=("user", user.pk), **data)

@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
-from uuid import UUID
 
 from django.contrib.auth import authenticate, login, logout
 from django.db import transaction
@@ -11,7 +10,7 @@ from django.http import HttpRequest
 from access import addresses, audit, lockout, open_sessions, rules, second_factors, step_up
 from access.lockout import Tries
 from access.models import User
-from access.rules import NOBODY, Actor
+from access.rules import NOBODY
 from access.second_factors import WrongPasskey
 from config import clock
 
@@ -106,7 +105,7 @@ def begin(request: HttpRequest, user: User, *, how: str) -> None:
             step_up.shown(request, how=how)
         open_sessions.opened(request, user, how=how)
         actor = rules.person(user.pk, signed_in=how)
-        audit.record(actor, "signed_in", workspace_id=_workspace(actor), how=how)
+        audit.record(actor, "signed_in", workspace_id=actor.home, how=how)
 
 
 def end(request: HttpRequest) -> None:
@@ -114,7 +113,7 @@ def end(request: HttpRequest) -> None:
     actor = request.actor
     if actor.kind != "human":
         return
-    audit.record(actor, "signed_out", workspace_id=_workspace(actor))
+    audit.record(actor, "signed_out", workspace_id=actor.home)
     open_sessions.forget(request)
     logout(request)
 
@@ -130,7 +129,3 @@ def refused(request: HttpRequest, email: str) -> Refused:
     if tries.until is not None:
         audit.record(NOBODY, "sign_in_locked", **about, until=tries.until.isoformat(timespec="seconds"))
     return Refused(tries)
-
-
-def _workspace(actor: Actor) -> UUID | None:
-    return next(iter(actor.grants), None)

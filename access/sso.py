@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.django_client import DjangoOAuth2App, OAuth
@@ -116,8 +117,7 @@ def _link(user: User, issuer: str, subject: str) -> None:
     try:
         with transaction.atomic():
             SsoIdentity.objects.create(user=user, issuer=issuer, subject=subject)
-            where = Membership.objects.filter(user=user).values_list("workspace_id", flat=True).first()
-            audit.record(rules.person(user.pk), "sign_in_linked", workspace_id=where, subject=("user", user.pk))
+            audit.record(rules.person(user.pk), "sign_in_linked", workspace_id=_where(user), subject=("user", user.pk))
     except IntegrityError:
         _refused("another", user)
         raise SsoRefused("another", f"Your account here belongs to another account at {name()}. Ask an admin of your workspace.") from None
@@ -133,8 +133,18 @@ def _same_person(request: HttpRequest, claims: Mapping[str, Any]) -> None:
 
 
 def _refused(why: str, user: User | None) -> None:
-    where = Membership.objects.filter(user=user).values_list("workspace_id", flat=True).first() if user else None
-    audit.record(NOBODY, "sign_in_refused", workspace_id=where, subject=("user", user.pk) if user else None, how=sessions.SSO, why=why)
+    audit.record(
+        NOBODY,
+        "sign_in_refused",
+        workspace_id=_where(user) if user else None,
+        subject=("user", user.pk) if user else None,
+        how=sessions.SSO,
+        why=why,
+    )
+
+
+def _where(user: User) -> UUID | None:
+    return Membership.objects.filter(user=user).values_list("workspace_id", flat=True).first()
 
 
 def _callback(request: HttpRequest) -> str:

@@ -50,4 +50,4 @@ def shown_again(request: HttpRequest, *, how: str) -> None:
     """The same, in the middle of a session; it goes into the audit trail."""
     shown(request, how=how)
     actor = rules.person(request.actor.user_id)
-    audit.record(actor, "confirmed_again", workspace_id=next(iter(actor.grants), None), how=how)
+    audit.record(actor, "confirmed_again", workspace_id=actor.home, how=how)
