@@ -45,9 +45,14 @@ class Refusal(Exception):
         return "" if self.detail == self.title else self.detail
 
     @property
+    def rest(self) -> str:
+        """What stands under the title: the detail and what to do next."""
+        return " ".join(part for part in (self.more, self.what_next) if part)
+
+    @property
     def said(self) -> str:
         """All of it in a line: title, detail, what to do next."""
-        return " ".join(part for part in (self.title, self.more, self.what_next) if part)
+        return f"{self.title} {self.rest}".rstrip()
 
     @property
     def kind(self) -> str:

@@ -54,7 +54,7 @@ class Command(BaseCommand):
             else:
                 self._list(where)
         except Refusal as error:
-            raise CommandError(f"{error.title} {error.detail} {error.what_next}".strip()) from error
+            raise CommandError(error.said) from error
 
     def _list(self, where: Workspace) -> None:
         rows = RedactionPolicy.objects.filter(workspace=where, withdrawn_in=None).order_by("number")

@@ -46,7 +46,7 @@ class Command(BaseCommand):
                 return
             erasing.erase(found, planned.chosen, by=person(user.pk), reason=reason, words=words)
         except Refusal as error:
-            raise CommandError(f"{error.title} {error.detail} {error.what_next}".strip()) from error
+            raise CommandError(error.said) from error
         self.stdout.write(f"Erased {much}. `manage.py verify {found.ref}` says that the log is whole.")
 
     def _payloads(self, run: Any, chosen: dict[str, Any]) -> Any:
