@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from access import rules
+from access import places, rules
 from access.errors import Refusal
 from access.ids import as_uuid
-from approvals import freezes, places, stops
+from approvals import freezes, stops
 from approvals.models import Freeze
 from config import clock
 

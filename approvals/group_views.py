@@ -11,11 +11,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import rules
+from access import places, rules
 from access.errors import Refusal
 from access.ids import as_uuid
 from access.models import User
-from approvals import groups, places
+from approvals import groups
 from approvals.models import GroupVersion, ProposedAction, ReviewerGroup
 from artifacts import vault
 from artifacts.redaction import plain

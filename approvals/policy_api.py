@@ -7,11 +7,11 @@ from uuid import UUID
 from django.http import HttpRequest
 from ninja import Router
 
-from access import rules
+from access import places, rules
 from access.errors import NotFound
 from access.models import User
 from access.rules import Actor
-from approvals import conditions, groups, places, policy, standing_grants
+from approvals import conditions, groups, policy, standing_grants
 from approvals.models import Policy, PolicySet, ReviewerGroup, StandingGrant
 from artifacts import vault
 from artifacts.redaction import plain

@@ -13,10 +13,10 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import audit, rules
+from access import audit, places, rules
 from access.errors import NotFound, Refusal
 from access.rules import Actor
-from approvals import conditions, groups, places, policy, policy_forms, standing_grants, trying
+from approvals import conditions, groups, policy, policy_forms, standing_grants, trying
 from approvals.errors import TryFirst
 from approvals.models import AskedFor, Policy, PolicySet, ProposedAction, StandingGrant
 from approvals.notifications.pages import zones

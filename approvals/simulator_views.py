@@ -10,15 +10,15 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import audit, rules
+from access import audit, places, rules
 from access.errors import NotFound, Refusal
 from access.ids import as_uuid
+from access.places import Place
 from access.templatetags.handrail import spell
-from approvals import canonical, freezes, places, policy_views, simulating, trying
+from approvals import canonical, freezes, policy_views, simulating, trying
 from approvals.canonical import NotCanonical
 from approvals.figures import listed
 from approvals.models import ProposedAction
-from approvals.places import Place
 from approvals.simulating import CantTry, Simulated, Wanted
 from runs.engine.tools import TOOLS, Tool
 

@@ -10,9 +10,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from access import rules
+from access import places, rules
 from access.errors import Refusal
-from approvals import conditions, decisions, exact, places, policy_forms, standing_grants
+from approvals import conditions, decisions, exact, policy_forms, standing_grants
 from approvals.decisions import Yes
 from approvals.models import ProposedAction, StandingGrant
 from approvals.policy_words import choices, tool_name

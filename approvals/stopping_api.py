@@ -7,10 +7,10 @@ from django.http import HttpRequest
 from ninja import Router, Status
 from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints
 
-from access import rules
+from access import places, rules
 from access.errors import Forbidden
 from access.rules import Actor
-from approvals import freezes, places, reasons, taking_back
+from approvals import freezes, reasons, taking_back
 from approvals.models import Freeze, ProposedAction
 
 router = Router(tags=["stopping"])

@@ -14,14 +14,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
-from access import rules
+from access import places, rules
 from access.errors import BadInput, Forbidden, NotSignedIn, Refusal
 from access.ids import as_uuid
+from access.places import Place
 from access.rules import Actor
-from approvals import places
 from approvals.notifications import chasing, delegation, forms, pages, preferences, sending, webhooks
 from approvals.notifications.models import CHANNELS, Delegation, EscalationStep, Message
-from approvals.places import Place
 
 
 class ForPeople(Forbidden):
