@@ -14,8 +14,7 @@ class ApprovalsConfig(AppConfig):
         from runs import bar, log, verification
 
         append_only.connect()
-        if outbox.listen not in log.listeners:
-            log.listeners.append(outbox.listen)
+        log.listeners[outbox.listen] = outbox.TOLD
         gate.register()
         break_glass.taken.connect(lambda sender, glass, **_: outbox.glass_broken(glass), weak=False, dispatch_uid="glass-told")
         audit_names.register()

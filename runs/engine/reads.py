@@ -91,9 +91,11 @@ class _Beginning:
 
     def told(self, run: Held) -> JournalEntry:
         """Write it down in the caller's transaction, if it is not yet."""
-        if not self._told:
-            self._write(run, self.entry)
-        return self.entry
+        if self._told:
+            return self.entry
+        entry = copy(self.entry)
+        self._write(run, entry)
+        return entry
 
     def over(self) -> AbstractContextManager[Any]:
         """Nobody else writes it down from here on."""
@@ -110,7 +112,8 @@ class _Beginning:
 
 def _completed(beginning: _Beginning, result: Any) -> None:
     walk, tool, ms = beginning.walk, beginning.tool, beginning.ms
-    with beginning.over(), walk.hold() as run:
+
+    def write(run: Held) -> None:
         entry = beginning.told(run)
         with redaction_policies.about("tool.ended", tool.name):
             kept = run.keep(json_text(result, tool.label))  # one copy: whoever erases what the log says, erases it
@@ -119,6 +122,9 @@ def _completed(beginning: _Beginning, result: Any) -> None:
         walk.journal.end(run, entry, result, label=tool.label, seq=seq, kept=kept)
         walk.count(run, ms)
         walk.completed(run, entry.step, beginning.plan_step, ms)
+
+    with beginning.over():
+        walk.write(write)
 
 
 def note_change(walk: Walk, entry: JournalEntry, given: Any) -> None:

@@ -1,7 +1,7 @@
 """One worker's walk through a run: what every verb of the channel needs to look up, to write down and to stop by."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from runs.engine.outcomes import Interrupted, Waits
 from runs.engine.tools import Tool
 from runs.errors import StaleToken
 from runs.lifecycle import State
-from runs.log import Held
+from runs.log import Held, Seen
 from runs.models import Run
 from runs.vocabulary import BudgetExceeded, CheckpointSaved, RunWaiting, StepCompleted
 
@@ -36,9 +36,9 @@ def hold(lease: Claim, *, settling: bool = False) -> Iterator[Held]:
 
 @dataclass
 class _Last:
-    """The run's row as a walk, and its branches, read it last; and when that was under its lock, by `time.monotonic`."""
+    """The run as a walk, and its branches, saw it last; and when that was under its lock, by `time.monotonic`."""
 
-    row: Run
+    seen: Seen
     held_at: float = 0.0
 
 
@@ -51,12 +51,12 @@ class Walk:
         self.journal = journal or Journal(run.pk, held.token)
         self.agent = Actor("agent", str(run.agent_id), run.agent.name)
         self.plan: list[str] = []
-        self._last = _Last(run)
+        self._last = _Last(Seen(run))
 
     @property
     def row(self) -> Run:
         """The run as it was read last."""
-        return self._last.row
+        return self._last.seen.row
 
     def on(self, branch: str) -> "Walk":
         """The same walk on a branch of it: with steps of its own, and all else shared."""
@@ -72,14 +72,31 @@ class Walk:
     def _hold(self, settling: bool) -> Iterator[Held]:
         with hold(self.lease, settling=settling) as run:
             yield run
-        self._last.row, self._last.held_at = run.row, time.monotonic()
+        self._saw(run.seen)
+
+    def write(self, write: Callable[[Held], None]) -> None:
+        """Have `write` append to the run under this worker's token: in one statement if nobody else wrote meanwhile, else under its lock.
+
+        `write` may be called twice, the second time with the run as others left it. Interrupted as by `hold`.
+        """
+        seen = self._last.seen
+        written = log.at_once(seen, self.lease.token, write) if seen.row.state == self.lease.works else None
+        if written is not None:
+            self.lease.goes_on()
+            self._saw(written)
+            return
+        with self.hold() as run:
+            write(run)
+
+    def _saw(self, seen: Seen) -> None:
+        self._last.seen, self._last.held_at = seen, time.monotonic()
 
     def check_at_work(self) -> None:
         """Before the outside is asked something without a lock: Interrupted if the run is no longer at work, StaleToken if it is another's.
 
         Not asked again within a moment of having held the run.
         """
-        if self._last.row.state == self.lease.works and time.monotonic() - self._last.held_at < MOMENT:
+        if self.row.state == self.lease.works and time.monotonic() - self._last.held_at < MOMENT:
             return
         row = Run.objects.select_related("lease").get(pk=self.id)
         if row.lease.token != self.lease.token:
@@ -94,7 +111,7 @@ class Walk:
             return
         row = Run.objects.get(pk=self.id)
         if budget.over(row.budgets, budget.used(row)) is None:  # people have raised a limit meanwhile
-            self._last.row = row
+            self._last.seen = Seen(row)
             return
         raise Waits(RunWaiting(on="budget"), tell=_tell_exceeded)
 
