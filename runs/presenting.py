@@ -17,7 +17,7 @@ from access import naming, rules
 from access.models import User
 from access.rules import Actor
 from access.templatetags.handrail import spell
-from runs import evidence, lifecycle, limits, questions, reading, steering
+from runs import evidence, lifecycle, limits, questions, reading, signals, steering
 from runs.engine import gates
 from runs.evidence import Answer
 from runs.ledgered import Ledgered, ledgered
@@ -174,6 +174,11 @@ class View:
     @property
     def cancelling(self) -> bool:
         return self.run.state in ("cancelling", "compensating")
+
+    @cached_property
+    def stuck_cancelled(self) -> bool:
+        """It was cancelled, and got stuck on the way to its end: there is nothing more to cancel."""
+        return self.run.state == "parked" and signals.is_cancelled(self.run.pk)
 
     @property
     def sees_actions(self) -> bool:

@@ -121,12 +121,17 @@ def finish_cancelling(held: Held) -> bool:
     return True
 
 
+def is_cancelled(run_id: UUID) -> bool:
+    """Whether somebody cancelled it, though it has not ended yet."""
+    return Signal.objects.filter(run_id=run_id, kind="cancel", status="delivered").exists()
+
+
 def keep_cancelling(held: Held) -> bool:
     """A cancelled run that got stuck never does what it did before: it is settled, undone and ended. False if nobody cancelled it.
 
     In the caller's transaction.
     """
-    if not Signal.objects.filter(run_id=held.row.pk, kind="cancel", status="delivered").exists():
+    if not is_cancelled(held.row.pk):
         return False
     if in_flight := gates.current().in_flight(held.row.pk):
         held.move(State.CANCELLING, RunCancelling(in_flight=len(in_flight)))

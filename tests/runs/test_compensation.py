@@ -2,6 +2,7 @@
 
 import orjson
 import pytest
+from django.urls import reverse
 
 from access.rules import person
 from approvals import policy
@@ -14,6 +15,7 @@ from runs.verification import Whole, verify
 from tests.runs import workflows
 from tests.runs.test_engine import approve, start, types, walk
 from tests.runs.workflows import World
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -114,6 +116,16 @@ def test_an_undo_that_fails_for_good_is_a_dead_letter_and_the_rest_stays_known(c
             break
     assert run.state == "parked" and types(run)[-3:] == ["effect.undo_failed", "checkpoint.saved", "run.parked"]
     assert told(outside)[3:] == [] and len(compensation.undoable(run)) == 2
+
+
+def test_a_cancelled_run_that_is_stuck_in_its_undo_is_offered_no_second_cancel(cast, run, outside, sign_in):
+    otto, there = sign_in(cast.otto), reverse("runs:run", args=(run.pk,))
+    assert "Cancel run…" in otto.get(there).content.decode()
+    cancel(cast, run)
+    outside.undo_faults = [Unavailable("down")] * 9
+    until(lambda: walk(run) == "parked", within=30, what="it gets stuck")
+    page = otto.get(there).content.decode()
+    assert "It was cancelled already" in page and "Cancel run…" not in page
 
 
 def test_a_hundred_cancels_while_it_undoes_leave_one_ending(cast, run, outside):
