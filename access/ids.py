@@ -46,6 +46,11 @@ def parse_reference(text: str) -> str:
     return f"{_PREFIX}-{body}"
 
 
+def as_number(text: str, *, digits: int = 9) -> int | None:
+    """What somebody sent as a whole number from 0; None if it is none, or has more digits than any of ours."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= digits else None
+
+
 def as_uuid(text: str) -> UUID | None:
     """What somebody sent as an id; None if it is none."""
     try:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.urls import reverse
 
-from access.ids import as_uuid
+from access.ids import as_number, as_uuid
 from access.models import Agent, AgentKey, BreakGlass, ProvisionerKey, Role, User
 
 
@@ -44,7 +44,7 @@ def register_within(ids: Callable[[UUID], Iterable[str]]) -> None:
 
 
 def of(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
-    """(kind, id) → name, of those that are known; a query or two a kind."""
+    """(kind, id) → name, of those that are known; a query or two a kind. An id is what somebody asked for: it may be none at all."""
     by_kind: dict[str, set[str]] = {}
     for kind, pk in wanted:
         if kind in _names and pk:
@@ -100,7 +100,8 @@ def _glasses(ids: Collection[str]) -> dict[str, Named]:
 
 
 def _roles(ids: Collection[str]) -> dict[str, Named]:
-    rows = Role.objects.filter(pk__in=[int(each) for each in ids if each.isdecimal()]).values_list("pk", "name")
+    numbers = [number for each in ids if (number := as_number(each, digits=18)) is not None]
+    rows = Role.objects.filter(pk__in=numbers).values_list("pk", "name")
     return {str(pk): Named(name.capitalize()) for pk, name in rows}
 
 

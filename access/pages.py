@@ -63,5 +63,8 @@ def _by_htmx(request: HttpRequest) -> bool:
 
 def _referer(request: HttpRequest) -> str:
     """The path of the page a request came from; sign_in checks again that it is ours."""
-    page = urlsplit(request.headers.get("HX-Current-URL") or request.headers.get("Referer") or "/")
+    try:
+        page = urlsplit(request.headers.get("HX-Current-URL") or request.headers.get("Referer") or "/")
+    except ValueError:  # no address at all
+        return "/"
     return page.path + (f"?{page.query}" if page.query else "")

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from access import invitations, links, people, places, resets, rules, sso, step_up
 from access.errors import BadInput, Refusal
 from access.forms import Address
+from access.ids import as_number
 from access.models import Membership, Role, User
 from access.people import MANAGE
 from access.people_models import Invitation
@@ -170,9 +171,9 @@ def _people(request: HttpRequest, status: int = 200, **more: Any) -> HttpRespons
     place = places.place(request, MANAGE)
     asked = {name: request.GET.get(name, "")[:100] for name in ("q", "role")}
     gone = request.GET.get("gone") == "1"
-    number = request.GET.get("page", "1")
+    number = as_number(request.GET.get("page", ""))
     found = people.listed(
-        place.id, search=asked["q"], role=asked["role"], gone=gone, page=int(number) if number.isascii() and number.isdigit() else 1
+        place.id, search=asked["q"].replace("\0", ""), role=asked["role"].replace("\0", ""), gone=gone, page=number or 1
     )
     context = {
         "found": found,

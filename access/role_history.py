@@ -5,6 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from access import naming, permissions, reasons
+from access.ids import as_number
 from access.models import AuditEntry, Role, RoleVersion
 
 # verb → what the page of permissions says of it
@@ -52,7 +53,7 @@ def entries(workspace_id: UUID) -> list[Entry]:
     """The newest acts about roles. Five queries at most."""
     found = list(AuditEntry.objects.filter(workspace_id=workspace_id, verb__in=CHANGES).order_by("-at")[:SHOWN])
     names = naming.people([each.actor_id for each in found] + [each.data.get("asked_by", "") for each in found])
-    ids = {int(each.subject_id) for each in found if each.subject_id.isdigit()}
+    ids = {number for each in found if (number := as_number(each.subject_id, digits=18)) is not None}
     here = Role.objects.in_bulk(ids)
     whys = {(pk, number): why for pk, number, why in RoleVersion.objects.filter(role__in=ids).values_list("role_id", "version", "why")}
     words = reasons.shown(whys.values())
@@ -60,7 +61,7 @@ def entries(workspace_id: UUID) -> list[Entry]:
 
 
 def _entry(of: AuditEntry, names: dict[str, str], here: dict[int, Role], whys: dict[tuple[int, int], str]) -> Entry:
-    role = here.get(int(of.subject_id)) if of.subject_id.isdigit() else None
+    role = here.get(as_number(of.subject_id, digits=18))
     version = of.data.get("version")
     return Entry(
         of.at,

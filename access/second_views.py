@@ -51,7 +51,9 @@ def next_of(request: HttpRequest) -> str:
 
 
 def is_here(request: HttpRequest, wanted: str) -> bool:
-    return url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure())
+    """A path within Handrail. What is no path would lead to wherever it is asked from, or be taken for the name of a page."""
+    hosts, secure = {request.get_host()}, request.is_secure()
+    return wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=hosts, require_https=secure)
 
 
 @never_cache

@@ -109,7 +109,7 @@ def found(workspace_id: UUID, asked: Wanted) -> QuerySet[AuditEntry]:
     if since := _day(asked.since):
         rows = rows.filter(at__gte=datetime.combine(since, time(), UTC))
     if until := _day(asked.until):
-        rows = rows.filter(at__lt=datetime.combine(until + timedelta(days=1), time(), UTC))
+        rows = rows.filter(at__lte=datetime.combine(until, time.max, UTC))
     if asked.run:
         run = naming.run(workspace_id, asked.run)
         rows = rows.filter(_about_run(run)) if run else rows.none()

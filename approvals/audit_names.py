@@ -26,7 +26,7 @@ def _actions(ids: Collection[str]) -> dict[str, Named]:
 
 
 def _policies(ids: Collection[str]) -> dict[str, Named]:
-    rows = PolicySet.objects.filter(pk__in=[each for each in ids if each.isdecimal()] or uuids(ids)).select_related("why")
+    rows = PolicySet.objects.filter(pk__in=uuids(ids)).select_related("why")
     return {str(row.pk): Named(f"version {row.version}", "Policies", reverse("approvals:policies"), _said(row.why)) for row in rows}
 
 

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access import places, reasons, rules, step_up
 from access.errors import Refusal
+from access.ids import as_number
 from access.places import Place
 from artifacts import redaction_policies
 from artifacts.detectors import KINDS
@@ -43,8 +44,7 @@ def new(request: HttpRequest) -> HttpResponse:
         fields = redaction_policies.checked(typed["event"], typed["tool"], typed["path"], typed["kind"])
         if request.POST.get("do") == "save":
             step_up.require(request)
-            base = int(request.POST.get("base", "")) if request.POST.get("base", "").isdecimal() else -1
-            redaction_policies.make(where.id, by=request.actor, why=typed["why"], base=base, **fields)
+            redaction_policies.make(where.id, by=request.actor, why=typed["why"], base=_base(request), **fields)
             return redirect(reverse("artifacts:redaction") + where.suffix)
         draft = RedactionPolicy(**fields)
         context["before"], context["after"] = redaction_policies.tried(
@@ -68,11 +68,15 @@ def withdrawal(request: HttpRequest, policy_id: UUID) -> HttpResponse:
     where = places.place(request, MANAGE, within=row.workspace_id)
     step_up.require(request)
     try:
-        base = request.POST.get("base", "")
-        redaction_policies.withdraw(row, by=request.actor, why=request.POST.get("why", ""), base=int(base) if base.isdecimal() else -1)
+        redaction_policies.withdraw(row, by=request.actor, why=request.POST.get("why", ""), base=_base(request))
     except Refusal as refusal:
         return _list(request, where, error=refusal, at=row.pk, why=request.POST.get("why", "")[: 2 * reasons.MAX_REASON])
     return redirect(reverse("artifacts:redaction") + where.suffix)
+
+
+def _base(request: HttpRequest) -> int:
+    number = as_number(request.POST.get("base", ""))
+    return -1 if number is None else number
 
 
 def _list(request: HttpRequest, where: Place, *, error: Refusal | None = None, at: UUID | None = None, why: str = "") -> HttpResponse:

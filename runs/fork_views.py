@@ -74,7 +74,7 @@ def _page(
         "run": run,
         "names": {},
         "places": [place.with_typed(typed or {}) for place in offered],
-        "after": int(chosen[1:]) if chosen[1:].isdecimal() and chosen.startswith("@") else 0,
+        "after": forms.number(chosen[1:]) if chosen.startswith("@") else 0,
         "chosen": chosen,
         "nowhere": nowhere,
         "why_not": why,

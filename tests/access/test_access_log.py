@@ -236,3 +236,16 @@ def test_the_api_gives_the_same_page_by_page(cast):
     assert first["entries"][0]["what"] == "Revealed hidden values: –" and first["entries"][0]["number"] is None
     assert browser(cast.riley).get("/api/v1/audit").status_code == 403
     assert NOBODY.kind == "nobody"
+
+
+@pytest.mark.parametrize("address", [f"/permissions/roles/{'9' * 25}", f"/permissions/roles/{'9' * 20}/versions/1"])
+def test_whatever_somebody_asked_for_and_was_refused_the_log_is_read_and_exported(cast, page, address):
+    assert browser(cast.otto).get(address).status_code in (403, 404)
+    assert AuditEntry.objects.filter(verb="refused", subject_kind="role").exists()
+    assert "Refused:" in page()
+    exported = browser(cast.morgan).post("/permissions/log/exports", {"form": "jsonl"})
+    assert b"refused" in b"".join(exported.streaming_content)
+
+
+def test_the_last_day_that_there_is_can_be_asked_for(page):
+    assert "no day" not in page("?since=0001-01-01&until=9999-12-31")

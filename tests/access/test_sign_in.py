@@ -209,3 +209,15 @@ def test_the_theme_is_kept_without_script(browser, word, kept):
     assert answer.status_code == 302
     assert (answer.cookies["theme"].value if "theme" in answer.cookies else None) == kept
     assert ('data-theme="dark"' in browser.get("/sign-in").content.decode()) is (kept == "dark")
+
+
+@pytest.mark.parametrize("wanted", ["foo", "sign_in", "?x", "#x", "%00", "é", "9" * 30, "."])
+def test_what_is_no_path_is_nowhere_to_go_and_breaks_nothing(browser, riley, wanted):
+    assert sign_in(browser, next=wanted).headers["Location"] == "/"
+    assert browser.get("/sign-in", {"next": wanted}).headers["Location"] == "/"
+
+
+def test_a_page_that_a_request_says_to_come_from_and_that_is_no_address_breaks_nothing(browser, riley):
+    assert browser.post("/account/sessions/end-others", HTTP_REFERER="http://[x").headers["Location"] == "/sign-in?next=%2F"
+    asked = browser.get("/account", HTTP_HX_REQUEST="true", HTTP_HX_CURRENT_URL="http://[x")
+    assert (asked.status_code, asked.headers["HX-Redirect"]) == (401, "/sign-in?next=%2F")
