@@ -45,6 +45,17 @@ class Measured(WebRequest):
             return self.channel.loseConnection()
         return super().process()
 
+    def handle_exception(self, exception: BaseException) -> None:
+        """The application broke. If its answer had begun the connection is cut, so that who reads it sees that it is not whole.
+
+        Daphne would begin another answer, which is an error of its own: the caller would wait for ever, and Daphne would never
+        again look after its connections.
+        """
+        if not self._response_started:
+            super().handle_exception(exception)
+        elif self.channel is not None:
+            self.channel.forceAbortClient()
+
     def _refuse(self) -> None:
         from config.asgi import too_large
 
