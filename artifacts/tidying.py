@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from artifacts import storing, uploading
+from artifacts import storing, traces, uploading
 from artifacts.models import Payload
 from config import clock
 
@@ -25,6 +25,7 @@ def orphans(grace: timedelta = GRACE) -> Iterator[str]:
 def tidy(grace: timedelta = GRACE) -> tuple[int, int]:
     """Remove them, and the uploads whose time is over. How many uploads, and how many files."""
     over, gone = uploading.forget_expired(), 0
+    traces.remove()  # what could not be cut off when it was erased
     for name in orphans(grace):
         storing.remove(name)
         gone += 1

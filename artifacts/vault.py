@@ -24,7 +24,7 @@ from access.errors import Refusal
 from access.ids import uuid7
 from access.inserting import Statement
 from access.models import User
-from artifacts import keys, redaction_policies, ruling, storing
+from artifacts import keys, redaction_policies, ruling, storing, traces
 from artifacts.models import Label, Payload, WorkspaceKey
 from artifacts.redaction import Rendition, redact
 from artifacts.redaction_policies import About
@@ -334,6 +334,7 @@ def erase_all(ids: Iterable[UUID], *, by: User, why: str) -> list[UUID]:
         "erased_why": why,
     }
     with transaction.atomic():  # in order, as whoever wraps payloads anew goes about it
+        transaction.on_commit(traces.remove, robust=True)
         return [pk for pk in sorted(set(ids)) if _erase(pk, gone)]
 
 

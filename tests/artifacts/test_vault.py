@@ -235,3 +235,17 @@ def test_the_database_keeps_a_payload_whole_or_erased(cast, half):
         Payload.objects.filter(pk=payload.pk).update(**half)
     with pytest.raises(IntegrityError), transaction.atomic():
         Payload.objects.filter(pk=payload.pk).update(erased_at=clock.now())
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL keeps old rows until VACUUM")
+def test_what_was_erased_stands_in_no_file_of_the_database_any_more(cast):
+    at = str(connection.settings_dict["NAME"])
+
+    def stands() -> bool:
+        return any(b"Quuxalotl" in file.read_bytes() for file in map(Path, (at, f"{at}-wal")) if file.exists())
+
+    payload = kept(cast, "The word is Quuxalotl.")
+    assert stands()
+    vault.erase(payload, by=cast.ada)
+    assert not stands()
