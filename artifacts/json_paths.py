@@ -4,13 +4,16 @@
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import islice
+from typing import Any
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError
+from jsonpath.selectors import IndexSelector, NameSelector
 
 from access.errors import BadInput
 
@@ -18,6 +21,7 @@ MAX_PATH = 200  # characters
 MAX_SEGMENTS = 12
 MAX_DOCUMENT = 1024 * 1024  # characters; of a longer one nothing is shown
 MAX_VALUES = 20_000  # that one path names
+_QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
 
 Place = tuple[str | int, ...]  # keys and indices from the root
 
@@ -61,7 +65,20 @@ def compiled(path: str) -> JSONPath:
         raise PathRefused(f"It is no JSONPath: {str(error).splitlines()[0][:200]}.") from error
     if not isinstance(found, JSONPath) or len(found.segments) > MAX_SEGMENTS:
         raise PathRefused(f"It has at most {MAX_SEGMENTS} steps.")
+    if not all(_apart(segment.selectors) for segment in found.segments):
+        raise PathRefused(
+            "Several things in brackets are different names, or different numbers from 0: else one value would be come to twice."
+        )
+    if {",", "$"} & set(_QUOTED.sub("", path).partition("?")[2]):
+        raise PathRefused("From a filter on it has no `$` and no `,`, so that following it takes no longer than reading the document.")
     return found
+
+
+def _apart(selectors: Sequence[Any]) -> bool:
+    """Whether no value is named by two of them. Twelve steps that each come to the same value twice would come to it 4,096 times."""
+    names = [each.name for each in selectors if isinstance(each, NameSelector)]
+    numbers = [each.index for each in selectors if isinstance(each, IndexSelector) and each.index >= 0]
+    return len(selectors) == 1 or len(set(names)) + len(set(numbers)) == len(selectors)
 
 
 def places(text: str, rules: Sequence[Rule]) -> Mapping[Place, str] | None:

@@ -66,14 +66,15 @@ def test_of_what_cannot_be_looked_through_nothing_is_shown(content) -> None:
 @pytest.mark.parametrize(
     "path",
     ["", "name", "$.", "$[", "$..*..*", "$[?match(@.a, '(a+)+$')]", "$[?search(@.a, 'x')]", "$" + ".a" * 13, "$" + ".a" * 200]
-    + ["$[?@[?@.a]]", "$ | $.a", "$.a[?length(@.b) > 1]", "$\0", "$[?@..a && @..b]"],
+    + ["$[?@[?@.a]]", "$ | $.a", "$.a[?length(@.b) > 1]", "$\0", "$[?@..a && @..b]"]
+    + ["$" + "[*,*,*,*]" * 12 + ".z", "$[0,0]", "$['a',\"a\"]", "$[0:2,*]", "$[0,-1]", "$[?@[*,*][*,*].z]", "$[*][?$[*].z]"],
 )
 def test_a_hostile_path_is_refused(path: str) -> None:
     with pytest.raises(PathRefused):
         compiled(path)
 
 
-@pytest.mark.parametrize("path", ["$..*", "$..a", "$..[?@ == 1]", "$.*.*.*", "$..[0,1,0:9]"])
+@pytest.mark.parametrize("path", ["$..*", "$..a", "$..[?@ == 1]", "$.*.*.*", "$..[0,1,9]"])
 @pytest.mark.parametrize("document", [{"a": [[1] * 300] * 300}, [[[1]] * 30_000], {"a": {str(n): {"a": n} for n in range(15_000)}}])
 def test_following_a_path_takes_little_time(path: str, document: Any) -> None:
     begin = time.process_time()
