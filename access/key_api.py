@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from access import keys, rules, step_up
 from access.errors import BadInput
@@ -18,14 +18,20 @@ Name = Annotated[str, StringConstraints(max_length=60)]
 Words = Annotated[list[Annotated[str, StringConstraints(max_length=100)]], Field(max_length=50)]
 
 
-class AgentIn(Schema):
+class Strict(Schema):
+    """A field that is misspelt would leave a key wider than it was meant to be."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class AgentIn(Strict):
     """`owner`: the e-mail of the person of the workspace who answers for it; without it who asks, or whose provisioner key it is."""
 
     name: Name
     owner: Annotated[str, StringConstraints(max_length=254)] | None = None
 
 
-class KeyIn(Schema):
+class KeyIn(Strict):
     """`rights`: of those that agents have; without it all. `workflows`, `tools`: which alone it is for; empty means any."""
 
     name: Name
@@ -35,7 +41,7 @@ class KeyIn(Schema):
     tools: Words = []
 
 
-class RotationIn(Schema):
+class RotationIn(Strict):
     """`overlap_minutes`: how long the old key stays valid."""
 
     overlap_minutes: Annotated[int, Field(ge=0, le=30 * 24 * 60)] = 0
@@ -113,7 +119,7 @@ def _check_fresh(request: HttpRequest) -> None:
 
 def _owner(actor: Actor, workspace_id: UUID, email: str | None) -> User:
     if email is not None:
-        found = User.objects.filter(email__iexact=email, memberships__workspace=workspace_id).first()
+        found = User.objects.by_email(email).filter(memberships__workspace=workspace_id).first()
         if found is None:
             raise keys.AgentRefused("Nobody of the workspace has this e-mail address.")
         return found

@@ -14,7 +14,7 @@ from artifacts.models import Artifact, Payload, Upload
 from runs import intake
 from runs.api import EventKey, Strict, Token
 from runs.models import Run
-from runs.vocabulary import Label, MediaType
+from runs.vocabulary import FileName, Label, MediaType
 
 router = Router(tags=["runs"])
 
@@ -24,7 +24,7 @@ Offset = Annotated[int, Header(alias="Upload-Offset", ge=0, le=2**53 - 1)]
 class UploadIn(Strict):
     """What will come."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=120)]
+    name: FileName
     size: Annotated[int, Field(ge=1, le=2**53 - 1)]
     label: Label = "internal"
     media_type: MediaType = "application/octet-stream"

@@ -284,3 +284,10 @@ def test_the_command_narrows_lists_rotates_and_revokes(cast):
     out = StringIO()
     call_command("agentkey", "fernhill", "--provisioner", "ada@fernhill.example", stdout=out, stderr=StringIO())
     assert bearer(out.getvalue().strip()).kind == "provisioner"
+
+
+def test_a_key_whose_narrowing_is_misspelt_is_not_made(cast):
+    url = f"/api/v1/agents/{cast.agent.pk}/keys"
+    status, told = post(browser(cast.ada), url, {"name": "ci", "tool": ["send_mail"]})
+    assert status == 422 and "tool" in told["detail"] and not AgentKey.objects.exists()
+    assert post(browser(cast.ada), url, {"name": "ci", "tools": ["send_mail"]})[0] == 201

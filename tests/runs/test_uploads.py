@@ -134,3 +134,9 @@ def test_an_upload_is_seen_by_its_agent_alone_and_for_a_run_that_goes_on(cast, a
     assert kind(send(agent, pk, 0, b"0123456789")) == (410, "upload-over")
     end(run)
     assert kind(begin(agent, run, 10, key="b")) == (409, "run-ended")
+
+
+@pytest.mark.parametrize("name", ["4111-1111-1111-1111.pdf", "../scan.bin", "a\u202egpj.exe"])
+def test_a_name_that_no_artifact_can_have_is_refused_before_a_byte_of_it_is_sent(cast, agent, name):
+    refused = begin(agent, make_run(cast), 5 * MIB, name=name)
+    assert refused.status_code == 422 and not Upload.objects.exists()
