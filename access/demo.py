@@ -56,11 +56,12 @@ def is_loopback(address: str) -> bool:
 def people() -> list[Person]:
     """The active people at invented addresses (`.example`), so that a real account added to a demo is never offered.
 
-    Who owns an agent is left out: what it asks for is not theirs to decide, and the demo would look broken to them.
+    Who owns the example's agents is left out: what they ask for is not theirs to decide, and the demo would look broken to them. Who came
+    in and has an agent of their own since may come in again.
     """
     members = (
         Membership.objects.filter(deactivated_at=None, user__is_active=True, user__email__endswith=".example", role__name__in=ABOUT)
-        .exclude(user__agents__isnull=False)
+        .exclude(user__agents__isnull=False, user__last_login=None)
         .select_related("user", "role")
         .order_by("user__created_at", "user__name")
     )

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC
 from typing import Any
@@ -20,7 +21,9 @@ AT_ONCE = 500  # entries read together
 FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 HEAD = ("number", "id", "at", "who", "actor_kind", "actor_id", "what", "verb", "refused", "label", "reason", "where")
 HEAD += ("subject_kind", "subject_id", "data")
-RISKY = ("=", "+", "-", "@", "\t", "\r", "\n")  # what a spreadsheet takes for the beginning of a formula
+# what a spreadsheet takes for the beginning of a formula; in some languages also as wide as an ideograph, and behind a semicolon
+RISKY = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
+BEHIND = re.compile('([;\t\r\n])(?=[ "]*[=+@\uff1d\uff0b\uff0d\uff20-])')
 
 
 def begin(workspace_id: UUID, asked: Wanted, *, form: str, by: Actor) -> None:
@@ -52,7 +55,8 @@ async def streamed(of: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def safe(text: str) -> str:
-    """A cell that no spreadsheet runs: a leading apostrophe says that it is text."""
+    """A cell that no spreadsheet runs, wherever it cuts it: a leading apostrophe says that it is text."""
+    text = BEHIND.sub(r"\1'", text)
     return f"'{text}" if text.startswith(RISKY) else text
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from access import audit, rules, sealing, trail
-from access.models import AuditEntry
+from access.models import AuditEntry, User
 from access.rules import NOBODY, SYSTEM
 from approvals import freezes
 from tests.approvals.mailing import propose_mail
@@ -249,3 +249,14 @@ def test_whatever_somebody_asked_for_and_was_refused_the_log_is_read_and_exporte
 
 def test_the_last_day_that_there_is_can_be_asked_for(page):
     assert "no day" not in page("?since=0001-01-01&until=9999-12-31")
+
+
+def test_no_cell_is_a_formula_wherever_a_spreadsheet_cuts_it(cast):
+    for user, name in ((cast.otto, 'Odd; =HYPERLINK("//evil.example")'), (cast.sam, "\uff1d1+1 is odd")):
+        User.objects.filter(pk=user.pk).update(name=name)
+        entry(cast, user, "signed_in", how="password")
+    exported = browser(cast.morgan).post("/permissions/log/exports", {"form": "csv"})
+    text = b"".join(exported.streaming_content).decode()
+    for cut in ",;\t":
+        cells = [cell.strip(' "') for row in csv.reader(io.StringIO(text), delimiter=cut) for cell in row]
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\uff1d"))]

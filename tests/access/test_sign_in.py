@@ -187,6 +187,12 @@ def test_the_owner_of_an_agent_is_not_offered(browser, in_demo, riley, fernhill)
     assert [person.name for person in demo.people()] == ["Riley"]
 
 
+def test_who_came_in_and_made_an_agent_of_their_own_comes_in_again(browser, in_demo, riley, fernhill):
+    browser.post("/sign-in/as", {"as": str(riley.pk)})
+    Agent.objects.create(workspace=fernhill, name="mine", owner=riley)
+    assert [person.name for person in demo.people()] == ["Riley"]
+
+
 @pytest.mark.parametrize("odd", ["", "riley", "' OR 1=1", "\x00"])
 def test_an_odd_choice_is_nobody(browser, in_demo, riley, odd):
     assert browser.post("/sign-in/as", {"as": odd}).status_code == 404
