@@ -38,6 +38,7 @@ SECONDS, ANSWER_MAX = 10.0, 64 * 1024  # for all of it; bytes that are read of a
 # each holds an IPv4 address inside, which may be any
 TUNNELS = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
 
+PRIVATE = "It stands for an address in a private network."
 GIVEN_OUT = ipaddress.ip_network("2000::/3")
 
 
@@ -187,7 +188,17 @@ def parsed(url: str) -> SplitResult:
         raise OddAddress(f"The address must start with {schemes[0]}:// and name a host.")
     if parts.username or parts.password or parts.fragment or port == 0:
         raise OddAddress("The address may hold no name, password or #.")
+    if not settings.HANDRAIL_PRIVATE_WEBHOOKS and _is_private(parts.hostname):  # any other name is looked up when something is sent
+        raise OddAddress(PRIVATE)
     return parts
+
+
+def _is_private(host: str) -> bool:
+    """Whether a host says by itself that it lies in a private network."""
+    try:
+        return not is_public(host)
+    except ValueError:
+        return host.rstrip(".").rpartition(".")[2].casefold() == "localhost"
 
 
 def _is_plain(url: str) -> bool:
@@ -200,7 +211,7 @@ def _resolved(host: str, port: int) -> str:
     if not found:
         raise OSError("no address")
     if not settings.HANDRAIL_PRIVATE_WEBHOOKS and not all(is_public(str(each)) for each in found):
-        raise OddAddress("It stands for an address in a private network.")
+        raise OddAddress(PRIVATE)
     return str(found[0])
 
 

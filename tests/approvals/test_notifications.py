@@ -351,6 +351,17 @@ def test_an_odd_address_is_not_kept(url):
         webhooks.parsed(url)
 
 
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8443", "[::1]", "10.1.2.3", "[fe80::1]", "localhost", "Hooks.LOCALHOST.", "[::ffff:192.168.0.1]"]
+)
+def test_an_address_that_says_itself_that_it_is_private_is_not_kept(host, settings):
+    settings.HANDRAIL_PRIVATE_WEBHOOKS = False
+    with pytest.raises(webhooks.OddAddress, match="private network"):
+        webhooks.parsed(f"https://{host}/hook")
+    settings.HANDRAIL_PRIVATE_WEBHOOKS = True
+    webhooks.parsed(f"https://{host}/hook")
+
+
 # quiet hours, pure ------------------------------------------------------------------------------------------------------------------
 
 
