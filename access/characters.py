@@ -4,6 +4,7 @@ import re
 import unicodedata
 from functools import cache
 from itertools import groupby
+from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")
@@ -41,6 +42,15 @@ WORD = re.compile(r"(\w+)")
 LATIN = re.compile("[A-Za-z]")
 SUSPECT = re.compile(f"([{LOOKALIKES}{DISGUISED}])")
 IN_DISGUISE = re.compile(f"([{DISGUISED}])")
+
+
+LOWERED = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def as_kept(email: str) -> str:
+    """An address as it is kept, to be looked for. Its ASCII letters alone have no case: what else a database or Unicode takes for the same
+    letter (an ı without a dot for an I, a Kelvin sign for a k) is another address, and may be the mailbox of somebody else."""
+    return email.strip().translate(LOWERED)
 
 
 class Hidden(NamedTuple):
@@ -106,6 +116,12 @@ def lookalikes(text: str) -> list[str | Lookalike]:
     if not SUSPECT.search(text):
         return [text] if text else []
     return [part for word in WORD.split(text) if word for part in _marked(word)]
+
+
+def passing(text: str) -> str:
+    """The first letter in it that passes for a Latin one, in words; empty if there is none. For names that everybody reads."""
+    found = next((part for part in lookalikes(text) if isinstance(part, Lookalike)), None)
+    return f"the letter {found.name} ({found.code})" if found else ""
 
 
 def _marked(word: str) -> list[str | Lookalike]:

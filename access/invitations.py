@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 
-from access import audit, hiding, links, passwords, rules, sessions, standing
+from access import audit, characters, hiding, links, passwords, rules, sessions, standing
 from access.errors import BadInput, NotFound, Refusal
 from access.models import Membership, Role, User
 from access.people_models import Invitation, nonce
@@ -14,6 +14,7 @@ from access.rules import Actor
 from config import clock
 
 LASTS = timedelta(days=7)
+MAX_NAME = 120
 
 
 class AlreadyIn(Refusal):
@@ -38,7 +39,7 @@ class InvitationOver(Refusal):
 def invite(workspace_id: UUID, *, email: str, role: Role, by: Actor, by_mail: bool) -> Invitation:
     """Let somebody come in. With `by_mail` a worker sends the link; else whoever made it hands it over."""
     email = email.strip().lower()
-    if Membership.objects.filter(workspace_id=workspace_id, user__email__iexact=email).exists():
+    if Membership.objects.filter(workspace_id=workspace_id, user__email=characters.as_kept(email)).exists():
         raise AlreadyIn
     try:
         with transaction.atomic():
@@ -81,23 +82,18 @@ def withdraw(invitation: Invitation, *, by: Actor) -> bool:
 def find(token: str) -> Invitation:
     """The open invitation of a link. InvitationOver if it opens nothing."""
     found = links.find(Invitation, token)
-    if found is None or found.withdrawn_at is not None:
+    if found is None or not _stands(found):
         raise InvitationOver
     return found
 
 
 def accept(request: HttpRequest, invitation: Invitation, *, name: str, password: str) -> User:
     """Come in as somebody new, with a password. WeakPassword if it is one; they are signed in afterwards."""
-    person = User(email=invitation.email, name=name)
-    if not name.strip():
-        raise BadInput("Say what you are called: your name stands beside what you decide.")
-    if held := hiding.detectors.holds(name):
-        raise BadInput(f"Your name holds what looks like {held}, and everybody sees it.")
+    person, name = User(email=invitation.email, name=name), fit_name(name)
     if weak := passwords.trouble(password, person):
         raise passwords.WeakPassword(weak)
     with transaction.atomic():
-        user = User.objects.create_user(invitation.email, password, name=name.strip()[:120])
-        _join(invitation, user)
+        user = _new(invitation, password, name)
         sessions.begin(request, user, how=sessions.PASSWORD)
     return user
 
@@ -113,19 +109,52 @@ def accept_as(invitation: Invitation, user: User) -> None:
 def accept_by_address(email: str, name: str) -> User | None:
     """Somebody new, whose address the provider of single sign-on has verified, and who was invited; None if they were not."""
     now = clock.now()
-    open_now = Invitation.objects.filter(email__iexact=email, used_at=None, withdrawn_at=None, expires_at__gt=now)
-    invitation = open_now.order_by("created_at").first()
+    open_now = Invitation.objects.filter(email=characters.as_kept(email), used_at=None, withdrawn_at=None, expires_at__gt=now)
+    invitation = next((each for each in open_now.select_related("role").order_by("created_at")[:100] if _stands(each)), None)
     if invitation is None:
         return None
+    try:
+        name = fit_name(name)
+    except BadInput:  # what is called so at the provider is called by their address here
+        name = ""
     with transaction.atomic():
-        user = User.objects.create_user(invitation.email, None, name=name.strip()[:120])
-        _join(invitation, user)
+        return _new(invitation, None, name)
+
+
+def fit_name(name: str) -> str:
+    """What a person is called, if everybody can see it. BadInput says what is wrong with it."""
+    name = " ".join(name.split())
+    if not characters.seen_length(name):
+        raise BadInput("Say what you are called: your name stands beside what you decide.")
+    if len(name) > MAX_NAME or characters.has_hidden(name):
+        raise BadInput(f"Your name has 1 to {MAX_NAME} characters that can be seen.")
+    if odd := characters.passing(name):
+        raise BadInput(f"Your name has {odd}: it would be read as another name.")
+    if held := hiding.detectors.holds(name):
+        raise BadInput(f"Your name holds what looks like {held}, and everybody sees it.")
+    return name
+
+
+def _new(invitation: Invitation, password: str | None, name: str) -> User:
+    """Somebody new who joins by it, in the caller's transaction. InvitationOver if the same person came in at the same moment."""
+    try:
+        with transaction.atomic():
+            user = User.objects.create_user(invitation.email, password, name=name)
+    except IntegrityError:
+        raise InvitationOver from None
+    _join(invitation, user)
     return user
+
+
+def _stands(invitation: Invitation) -> bool:
+    """Who made it may still, and its role is there: who was let go leaves no door open behind them."""
+    may = invitation.invited_by_id is None or rules.can(rules.person(invitation.invited_by_id), "access.manage", invitation.workspace_id)
+    return may and invitation.withdrawn_at is None and invitation.role.retired_at is None
 
 
 def _join(invitation: Invitation, user: User) -> None:
     """Use it up and become a member, in the caller's transaction."""
-    if not links.use(invitation) or Invitation.objects.filter(pk=invitation.pk).exclude(withdrawn_at=None).exists():
+    if not links.use(invitation) or not _stands(Invitation.objects.select_related("role").get(pk=invitation.pk)):
         raise InvitationOver
     Invitation.objects.filter(pk=invitation.pk).update(user=user)
     Membership.objects.create(workspace_id=invitation.workspace_id, user=user, role_id=invitation.role_id)
@@ -136,5 +165,5 @@ def _join(invitation: Invitation, user: User) -> None:
 
 def _lapse(workspace_id: UUID, email: str) -> None:
     """One that is too old makes room for another."""
-    old = Invitation.objects.filter(workspace_id=workspace_id, email__iexact=email, used_at=None, withdrawn_at=None)
+    old = Invitation.objects.filter(workspace_id=workspace_id, email=characters.as_kept(email), used_at=None, withdrawn_at=None)
     old.filter(expires_at__lte=clock.now()).update(withdrawn_at=clock.now())

@@ -51,6 +51,14 @@ def tries(request: HttpRequest, email: str) -> Tries:
     return Tries(0, max(ends)) if ends else Tries(max(TRIES - _failures(account), 1), None)
 
 
+def tries_of_address(request: HttpRequest, name: str) -> Tries:
+    """What this request may still try where there is nothing to guess, and so no account to wait: its address alone counts."""
+    _prepare(request)
+    _, address = AxesProxyHandler.get_implementation().get_user_attempts(request, {"email": name})
+    until = _end(address, TRIES_OF_AN_ADDRESS)
+    return Tries(0, until) if until else Tries(TRIES, None)
+
+
 def failed(request: HttpRequest, email: str) -> None:
     """One more wrong answer that was not a password: a code, a passkey."""
     _prepare(request)

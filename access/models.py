@@ -4,7 +4,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.db.models.functions import Lower
 
-from access import append_only
+from access import append_only, characters
 from access.audit_models import AuditSeal, RefusalTally, Sealer  # noqa: F401  Django looks for models here
 from access.glass_models import BreakGlass  # noqa: F401  Django looks for models here
 from access.ids import uuid7
@@ -15,6 +15,10 @@ from config import clock
 
 
 class UserManager(BaseUserManager["User"]):
+    def by_email(self, email: str) -> models.QuerySet["User"]:
+        """Whoever has this address: one at most."""
+        return self.filter(email=characters.as_kept(email))
+
     def create_user(self, email: str, password: str | None = None, *, name: str = "") -> "User":
         user = self.model(email=self.normalize_email(email).lower(), name=name or email.split("@")[0])
         user.set_password(password)

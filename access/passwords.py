@@ -47,7 +47,7 @@ def change(request: HttpRequest, *, old: str, new: str) -> int:
 
 
 def check(request: HttpRequest, user: User, password: str) -> None:
-    """WrongPassword, or TooManyWrong, unless it is this person's; wrong answers are counted as those at the door are."""
+    """WrongPassword, or TooManyWrong, unless it is this person's; wrong answers are counted, apart from those at the door."""
     check_not_locked(request, user)
     if not user.check_password(password):
         count_wrong(request, user)
@@ -55,14 +55,19 @@ def check(request: HttpRequest, user: User, password: str) -> None:
 
 
 def check_not_locked(request: HttpRequest, user: User) -> None:
-    if (until := lockout.tries(request, user.email).until) is not None:
+    if (until := lockout.tries(request, _counted_as(user)).until) is not None:
         raise TooManyWrong(until=until)
+
+
+def _counted_as(user: User) -> str:
+    """Who is signed in waits for their own wrong answers, and not for those that somebody else gives at the door in their name."""
+    return f"signed in as {user.pk}"
 
 
 def count_wrong(request: HttpRequest, user: User) -> None:
     """One more wrong answer. TooManyWrong if it was the last for now."""
-    lockout.failed(request, user.email)
-    until = lockout.tries(request, user.email).until
+    lockout.failed(request, _counted_as(user))
+    until = lockout.tries(request, _counted_as(user)).until
     if until is not None:
         actor = rules.person(user.pk)
         audit.record(actor, "sign_in_locked", workspace_id=actor.home, subject=("user", user.pk), until=until.isoformat(timespec="seconds"))

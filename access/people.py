@@ -24,6 +24,12 @@ class Yourself(Refusal):
     what_next = "Nothing was changed. Another admin can."
 
 
+class AlsoElsewhere(Refusal):
+    """They are of another workspace too."""
+
+    what_next = "Nothing was changed. They change it themselves, or somebody who manages people in each of their workspaces does."
+
+
 class LastAdmin(Refusal):
     """Somebody has to manage people and roles."""
 
@@ -83,7 +89,7 @@ def give_role(member: Membership, role: Role, *, by: Actor, why: str) -> None:
         if Membership.objects.filter(pk=member.pk, role=member.role_id).exclude(role=role).update(role=role) != 1:
             raise NoChange
         standing.raise_versions(User.objects.filter(pk=member.user_id))
-        _written(member, by, "role_given", why=str(kept), role=role.name, was=member.role.name)
+        _written(member, by, "role_given", why=str(kept), role=role.name, was=member.role.name, **_lost(member, role))
 
 
 def deactivate(member: Membership, *, by: Actor, why: str) -> None:
@@ -100,7 +106,7 @@ def deactivate(member: Membership, *, by: Actor, why: str) -> None:
         else:
             ended = 0
             standing.raise_versions(User.objects.filter(pk=member.user_id))
-        _written(member, by, "person_deactivated", why=str(kept), ended=ended)
+        _written(member, by, "person_deactivated", why=str(kept), ended=ended, **_lost(member, None))
 
 
 def reactivate(member: Membership, *, by: Actor, why: str) -> None:
@@ -115,12 +121,20 @@ def reactivate(member: Membership, *, by: Actor, why: str) -> None:
 
 def remove_factors(member: Membership, *, by: Actor, why: str) -> int:
     """For somebody whose telephone is gone: passkeys, codes and recovery codes open nothing from now on. How many there were."""
+    check_wholly_ours(member, by)
     with transaction.atomic():
         kept = reasons.keep(member.workspace_id, why)
         removed, _ = Authenticator.objects.filter(user_id=member.user_id).delete()
         open_sessions.end_all(member.user)
         _written(member, by, "second_factors_removed", why=str(kept), count=removed)
     return removed
+
+
+def check_wholly_ours(member: Membership, by: Actor) -> None:
+    """AlsoElsewhere if the account opens a workspace, too, in which who asks manages nobody: there they would come in as this person."""
+    others = Membership.objects.filter(user=member.user_id, deactivated_at=None).values_list("workspace_id", flat=True)
+    if not all(rules.can(by, MANAGE, each) for each in others):
+        raise AlsoElsewhere
 
 
 def agents_of(member: Membership) -> list[Agent]:
@@ -152,6 +166,12 @@ def _last_admin(member: Membership, *, keeps: bool) -> None:
     left = [row for row in rows.order_by("pk").select_related("role") if row.pk != member.pk and MANAGE in rules.held_by(row.role)]
     if MANAGE in rules.held_by(member.role) and not left:
         raise LastAdmin
+
+
+def _lost(member: Membership, becomes: Role | None) -> dict[str, bool]:
+    """`managed`, if they could manage people until now: see `roles.lost_one`."""
+    keeps = becomes is not None and MANAGE in rules.held_by(becomes)
+    return {"managed": True} if MANAGE in rules.held_by(member.role) and not keeps else {}
 
 
 def _written(member: Membership, by: Actor, verb: str, **data: object) -> None:

@@ -106,7 +106,7 @@ DONE = {
 def invitation(request: HttpRequest) -> HttpResponse:
     """Coming in. GET uses nothing up, so that a mail server which looks at links takes no invitation away."""
     found = invitations.find(request.GET.get("link", ""))
-    account = User.objects.filter(email__iexact=found.email).first()
+    account = User.objects.by_email(found.email).first()
     if account is not None:
         return _joining(request, found, account)
     error = None
@@ -133,6 +133,7 @@ def forgot(request: HttpRequest) -> HttpResponse:
     form = Address(request.POST or None)
     if request.method == "POST" and form.is_valid():
         if settings.HANDRAIL_MAIL:
+            resets.count(request)
             resets.ask(form.cleaned_data["email"])
         return render(request, "access/forgot.html", {"asked": True, "mail": settings.HANDRAIL_MAIL})
     wrong = request.method == "POST"
@@ -172,9 +173,7 @@ def _people(request: HttpRequest, status: int = 200, **more: Any) -> HttpRespons
     asked = {name: request.GET.get(name, "")[:100] for name in ("q", "role")}
     gone = request.GET.get("gone") == "1"
     number = as_number(request.GET.get("page", ""))
-    found = people.listed(
-        place.id, search=asked["q"].replace("\0", ""), role=asked["role"].replace("\0", ""), gone=gone, page=number or 1
-    )
+    found = people.listed(place.id, search=asked["q"].replace("\0", ""), role=asked["role"].replace("\0", ""), gone=gone, page=number or 1)
     context = {
         "found": found,
         "asked": asked,
@@ -198,6 +197,7 @@ def _sent(request: HttpRequest, made: Invitation) -> HttpResponse:
 
 
 def _password_link(request: HttpRequest, member: Membership) -> HttpResponse:
+    people.check_wholly_ours(member, request.actor)
     made = resets.make(member, by=request.actor, by_mail=settings.HANDRAIL_MAIL)
     if made.by_mail:
         messages.success(request, f"A link for a new password is on its way to {member.user.name}. It opens for a day.")

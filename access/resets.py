@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 from django.db import transaction
+from django.http import HttpRequest
 
-from access import audit, links, open_sessions, passwords, rules
+from access import addresses, audit, links, lockout, open_sessions, passwords, rules
 from access.errors import Refusal
 from access.models import Membership, User
 from access.people_models import PasswordLink
@@ -22,9 +23,24 @@ class LinkOver(Refusal):
     what_next = "Your password is as it was. Ask for another link on the sign-in page."
 
 
+class TooManyLinks(Refusal):
+    """Very many links were asked for from here."""
+
+    status = 429
+    what_next = "No link was sent. Wait a quarter of an hour, or ask an admin of your workspace for one."
+
+
+def count(request: HttpRequest) -> None:
+    """One more that is asked for, by whom nobody knows: an address that asks for very many waits, as for wrong answers at the door."""
+    name = f"links from {addresses.home(request)}"
+    if lockout.tries_of_address(request, name).until is not None:
+        raise TooManyLinks
+    lockout.failed(request, name)
+
+
 def ask(email: str) -> None:
     """Whoever it is: a row is written, and a worker sends what is to be sent."""
-    user = User.objects.filter(email__iexact=email, is_active=True).first()
+    user = User.objects.by_email(email).filter(is_active=True).first()
     lately = PasswordLink.objects.filter(user=user, created_at__gt=clock.now() - timedelta(hours=1)).count()
     where = Membership.objects.filter(user=user).values_list("workspace_id", flat=True).first()
     sent_to = user if user and lately < MOST_AN_HOUR else None
@@ -47,7 +63,7 @@ def make(member: Membership, *, by: Actor, by_mail: bool) -> PasswordLink:
 def find(token: str) -> PasswordLink:
     """LinkOver if it opens nothing."""
     found = links.find(PasswordLink, token)
-    if found is None or found.user is None or not found.user.is_active:
+    if found is None or found.user is None or not found.user.is_active or not _stands(found):
         raise LinkOver
     return found
 
@@ -67,3 +83,12 @@ def choose(link: PasswordLink, *, password: str) -> None:
         audit.record(
             actor, "password_chosen", workspace_id=actor.home, subject=("user", user.pk), ended=ended, by_admin=link.made_by_id is not None
         )
+
+
+def _stands(link: PasswordLink) -> bool:
+    """Whether the admin who made it, if one did, may still look after this person."""
+    if link.made_by_id is None:
+        return True
+    maker = rules.person(link.made_by_id)
+    places = Membership.objects.filter(user=link.user_id, deactivated_at=None).values_list("workspace_id", flat=True)
+    return any(rules.can(maker, "access.manage", place) for place in places)

@@ -16,7 +16,7 @@ from django.db.models import Count, Q
 
 from access import audit, characters, hiding, reasons, rules, standing
 from access.errors import BadInput, Forbidden, Refusal
-from access.models import Membership, Role, User, Workspace
+from access.models import AuditEntry, Membership, Role, User, Workspace
 from access.role_models import RoleChange, RoleVersion
 from access.rules import Actor
 from config import clock
@@ -162,7 +162,13 @@ def withdraw(change: RoleChange, *, by: Actor) -> None:
 def needs_second(workspace_id: UUID) -> bool:
     """Whether a change of roles takes a second admin here: as the workspace says, else as soon as there are two."""
     said = Workspace.objects.values_list("second_admin", flat=True).get(pk=workspace_id)
-    return len(managers(workspace_id)) > 1 if said is None else said
+    return len(managers(workspace_id)) > 1 or lost_one(workspace_id) if said is None else said
+
+
+def lost_one(workspace_id: UUID) -> bool:
+    """Whether somebody lost the right to manage within the last day: who sends the second admin away is not at once the only one."""
+    lately = AuditEntry.objects.filter(workspace_id=workspace_id, at__gt=clock.now() - LASTS)
+    return lately.filter(verb__in=("person_deactivated", "role_given"), data__managed=True).exists()
 
 
 def say_second(workspace_id: UUID, wanted: bool | None, *, by: Actor) -> None:
@@ -259,6 +265,8 @@ def _checked(workspace_id: UUID, role: Role | None, wanted: Wanted) -> Wanted:
     name = " ".join(wanted.name.split())
     if not 1 <= characters.seen_length(name) <= len(name) <= MAX_NAME or "\0" in name or characters.has_hidden(name):
         raise RoleRefused(f"Its name has 1 to {MAX_NAME} characters that can be seen.")
+    if odd := characters.passing(name):
+        raise RoleRefused(f"Its name has {odd}: it would be read as another role.")
     if held := hiding.detectors.holds(name):
         raise RoleRefused(f"Its name holds what looks like {held}, and everybody sees it.")
     others = Role.objects.filter(workspace_id=workspace_id).exclude(pk=role.pk if role else None)
@@ -295,7 +303,8 @@ def _differs(role: Role, wanted: Wanted) -> bool:
 
 def _wait(workspace_id: UUID, role: Role | None, wanted: Wanted, base: int, by: Actor, why: UUID) -> RoleChange:
     if not seconds(workspace_id, by.user_id):
-        raise RoleRefused("This workspace asks for a second admin, and there is nobody else who may manage people and roles.")
+        since = " Whoever else could lost that right within the last day; after a day you may alone." if lost_one(workspace_id) else ""
+        raise RoleRefused(f"This workspace asks for a second admin, and there is nobody else who may manage people and roles.{since}")
     now = clock.now()
     try:
         with transaction.atomic():

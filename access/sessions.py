@@ -77,7 +77,7 @@ def by_code(request: HttpRequest, user: User, *, code: str) -> SignedIn | Refuse
 def by_passkey(request: HttpRequest, *, said: str) -> SignedIn | Refused:
     """Sign in by a passkey alone: it shows that somebody has the device and can unlock it. Wrong ones count for the address."""
     name = f"passkey from {addresses.home(request)}"
-    tries = lockout.tries(request, name)
+    tries = lockout.tries_of_address(request, name)
     if tries.until is not None:
         return Refused(tries)
     try:
@@ -86,7 +86,7 @@ def by_passkey(request: HttpRequest, *, said: str) -> SignedIn | Refused:
         user = None
     if user is None or not user.is_active:
         lockout.failed(request, name)
-        return refused(request, user.email if user else "")
+        return refused(request, user.email if user else "", now=lockout.tries_of_address(request, name))
     begin(request, user, how=PASSKEY)
     return SignedIn(user)
 
@@ -118,14 +118,14 @@ def end(request: HttpRequest) -> None:
     logout(request)
 
 
-def refused(request: HttpRequest, email: str) -> Refused:
+def refused(request: HttpRequest, email: str, *, now: Tries | None = None) -> Refused:
     """Write down a wrong answer that was counted, and that it was the last for now. One query whoever it is about."""
-    people = User.objects.filter(email__iexact=email).order_by("memberships__pk")
+    people = User.objects.by_email(email).order_by("memberships__pk")
     found = list(people.values_list("pk", "memberships__workspace_id", "is_active")[:1])
     user_id, workspace_id, active = found[0] if found else (None, None, False)
     about = {"workspace_id": workspace_id, "subject": ("user", user_id) if user_id else None}
     audit.record(NOBODY, "sign_in_refused", **about, active=active)
-    tries = lockout.tries(request, email)
+    tries = now or lockout.tries(request, email)
     if tries.until is not None:
         audit.record(NOBODY, "sign_in_locked", **about, until=tries.until.isoformat(timespec="seconds"))
     return Refused(tries)

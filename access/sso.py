@@ -100,7 +100,7 @@ def _person(request: HttpRequest, claims: Mapping[str, Any]) -> User:
         if claims.get("email_verified") is not True or not email:
             _refused("unverified", None)
             raise SsoRefused("unverified", f"{name()} has not verified your e-mail address, so it is not known who you are here.")
-        user = User.objects.filter(email__iexact=email).first() or invitations.accept_by_address(email, str(claims.get("name") or ""))
+        user = User.objects.by_email(email).first() or invitations.accept_by_address(email, str(claims.get("name") or ""))
         if user is None:
             _refused("unknown", None)
             raise SsoRefused("unknown", "Nobody has invited you here. Ask an admin of your workspace for an invitation.")

@@ -124,3 +124,25 @@ def test_of_ipv6_a_whole_network_is_counted_as_one() -> None:
 
 def test_the_checks_of_the_framework_have_nothing_to_say() -> None:
     call_command("check", fail_level="WARNING")
+
+
+def test_who_is_signed_in_shows_again_who_they_are_whatever_others_try_at_the_door(cast: Cast) -> None:
+    inside = Client()
+    attempt(password=PASSWORD, browser=inside)
+    for n in range(6):
+        attempt(at=f"192.0.2.{n}")
+    again = {"hr_to": "/account", "hr_method": "get", "hr_with": "password"}
+    for _ in range(4):
+        assert inside.post("/confirm", again | {"hr_password": "wrong"}).status_code == 422
+    assert inside.post("/confirm", again | {"hr_password": PASSWORD}).headers["Location"] == "/account"
+    for _ in range(5):
+        inside.post("/confirm", again | {"hr_password": "wrong"})
+    assert inside.post("/confirm", again | {"hr_password": PASSWORD}).status_code == 429
+
+
+def test_a_few_wrong_passkeys_lock_out_nobody_else_behind_the_same_address(cast: Cast) -> None:
+    def tried() -> int:
+        return Client().post("/sign-in/passkey", {"credential": "{}"}, REMOTE_ADDR="192.0.2.7").status_code
+
+    assert [tried() for _ in range(49)] == [422] * 49
+    assert (tried(), tried()) == (429, 429)

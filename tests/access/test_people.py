@@ -5,16 +5,17 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from django.test import Client
+from django.contrib.sessions.backends.db import SessionStore
+from django.test import Client, RequestFactory
 
-from access import invitations, keys, links, people, reasons
+from access import invitations, keys, links, people, reasons, resets, second_factors
 from access.models import AuditEntry, Invitation, Membership, OpenSession, PasswordLink, Role, User
 from access.rules import SYSTEM
 from config import clock
 from tests import proving
 from tests.access.test_second_factors import with_codes
 from tests.approvals.noticing import Mailbox, mail_server
-from tests.cast import Cast
+from tests.cast import Cast, member
 from tests.factories import actor, bearer
 
 PASSWORD, ANOTHER = "correct horse battery", "staple a longer sentence"
@@ -276,3 +277,64 @@ def test_an_invitation_to_a_role_that_was_withdrawn_in_the_same_moment_lets_nobo
     assert invitations.withdraw(made, by=actor(cast.ada)) and not invitations.withdraw(made, by=actor(cast.ada))
     with pytest.raises(invitations.InvitationOver):
         invitations.accept_as(held, User(email=NEW))
+
+
+@pytest.mark.parametrize("name", ["\u200b\u2060", "Ada\u202eyeliR", "A\0da", "Ada\u3164", "x" * 121, "Rile\u0443 P\u0430rk"])
+def test_nobody_comes_in_under_a_name_that_others_can_not_see(cast: Cast, ada: Client, name: str) -> None:
+    invite(ada, cast)
+    refused = come_in(sent_link(), name=name)
+    assert refused.status_code == 422 and not User.objects.filter(email=NEW).exists()
+
+
+def test_of_two_who_come_in_by_one_link_at_the_same_moment_one_is_told_that_it_is_over(cast: Cast, ada: Client) -> None:
+    invite(ada, cast)
+    found = Invitation.objects.get()
+    first, second = (RequestFactory().post("/invitations") for _ in range(2))
+    for request in (first, second):
+        request.session = SessionStore()
+    invitations.accept(first, found, name="Mei", password=ANOTHER)
+    with pytest.raises(invitations.InvitationOver):
+        invitations.accept(second, found, name="Mei", password=ANOTHER)
+    assert invitations.accept_by_address(NEW, "Mei") is None and Membership.objects.filter(user__email=NEW).count() == 1
+
+
+def let_go(cast: Cast) -> None:
+    rafael = member(cast.workspace, "rafael", "admin")
+    people.deactivate(people.one(actor(rafael), cast.ada.pk), by=actor(rafael), why="They left us today.")
+
+
+def test_who_was_let_go_leaves_no_invitation_behind_to_come_back_by(cast: Cast, ada: Client) -> None:
+    invite(ada, cast, role="admin")
+    link = sent_link()
+    let_go(cast)
+    assert come_in(link).status_code == 410 and not User.objects.filter(email=NEW).exists()
+    assert invitations.accept_by_address(NEW, "Mei") is None
+
+
+def test_who_was_let_go_has_no_link_to_the_password_of_somebody_else_any_more(cast: Cast) -> None:
+    made = resets.make(people.one(actor(cast.ada), cast.riley.pk), by=actor(cast.ada), by_mail=False)
+    link = links.address(made).removeprefix("https://handrail.test")
+    assert Client().get(link).status_code == 200
+    let_go(cast)
+    assert Client().post(link, {"password": ANOTHER}).status_code == 410
+    cast.riley.refresh_from_db()
+    assert cast.riley.check_password(PASSWORD)
+
+
+@pytest.mark.parametrize("do", ["link", "factors"])
+def test_the_admin_of_one_workspace_takes_over_nobodys_account_in_another(cast: Cast, ada: Client, do: str) -> None:
+    role = cast.workspace.roles.get(name="reviewer")
+    Membership.objects.create(workspace=cast.workspace, user=cast.olga, role=role)  # who manages people elsewhere
+    secret, _ = with_codes(cast.olga)
+    refused = ada.post(f"/people/{cast.olga.pk}/changes", {"do": do, "why": "She asked me to."}, follow=True)
+    assert refused.status_code == 409 and "They are of another workspace too." in refused.content.decode()
+    assert not PasswordLink.objects.exists() and second_factors.held(cast.olga).codes is not None
+
+
+def test_an_address_that_asks_for_very_many_links_waits_and_writes_nothing_more(cast: Cast) -> None:
+    def ask(at: str) -> int:
+        return Client().post("/sign-in/forgot", {"email": cast.riley.email}, REMOTE_ADDR=at).status_code
+
+    assert [ask("192.0.2.7") for _ in range(52)] == [200] * 50 + [429] * 2
+    assert AuditEntry.objects.filter(verb="password_link_asked").count() == PasswordLink.objects.count() == 50
+    assert ask("198.51.100.9") == 200

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from django.core.management import CommandError, call_command
 
-from access import roles, rules, standing
+from access import people, roles, rules, standing
 from access.errors import Forbidden
 from access.models import AuditEntry, Membership, Role, RoleChange, User
 from access.reasons import WhyNeeded
@@ -197,3 +197,17 @@ def test_of_changes_and_confirmations_at_once_one_is_in_force(cast: Cast, rafael
 def test_who_could_confirm_is_told_how_many_wait_and_nobody_else(cast: Cast, rafael: User) -> None:
     ask(cast, role(cast), more={"audit.view"})
     assert [roles.waiting_for(actor(each)) for each in (rafael, cast.ada, cast.morgan, cast.olga)] == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("how", ["let go", "another role"])
+def test_who_sends_the_second_admin_away_is_not_at_once_the_only_one(cast: Cast, rafael: User, how: str, monkeypatch) -> None:
+    ada, of = actor(cast.ada), role(cast)
+    if how == "let go":
+        people.deactivate(people.one(ada, rafael.pk), by=ada, why="He left us today.")
+    else:
+        people.give_role(people.one(ada, rafael.pk), role(cast, "manager"), by=ada, why="He leads the team now.")
+    with pytest.raises(roles.RoleRefused, match="within the last day"):
+        ask(cast, of, more={"audit.view"})
+    now = clock.now
+    monkeypatch.setattr(clock, "now", lambda: now() + timedelta(days=1, minutes=1))
+    assert isinstance(ask(cast, of, more={"audit.view"}), InForce)

@@ -124,6 +124,8 @@ def test_an_answer_to_another_browser_or_a_second_time_is_not_believed(cast: Cas
         ("riley@fernhill.example", False, "has not verified your e-mail address"),
         ("riley@fernhill.example", "true", "has not verified your e-mail address"),
         ("", True, "has not verified your e-mail address"),
+        ("r\u0131ley@fernhill.example", True, "Nobody has invited you here."),
+        ("ri\u029fey@fernhill.example", True, "Nobody has invited you here."),
     ],
 )
 def test_who_is_not_known_for_sure_is_refused_with_words_and_nobody_is_made(cast, provider, email, verified, words) -> None:
@@ -199,3 +201,19 @@ def test_the_sign_in_page_offers_what_is_set_up_and_nothing_else(cast: Cast, set
     settings.HANDRAIL_SIGN_IN = ("password",)
     page = Client().get("/sign-in").content.decode()
     assert "Continue with" not in page and 'type="password"' in page and Client().get("/sign-in/sso").status_code == 404
+
+
+def test_no_address_is_compared_by_what_a_database_takes_for_the_same_letter(cast: Cast) -> None:
+    """PostgreSQL in most languages takes ı for I and ſ for S in any case: a mailbox at `rıley@` would be Riley's account."""
+    assert User.objects.by_email(" RILEY@fernhill.EXAMPLE ").get() == cast.riley
+    assert not User.objects.by_email("Rıley@fernhill.example").exists()
+    written = [path for path in (ROOT / "access").rglob("*.py") if "email__iexact" in path.read_text()]
+    assert written == []
+
+
+def test_a_name_at_the_provider_that_nobody_could_see_is_not_taken_over(cast: Cast, provider: httpx.Client) -> None:
+    role = cast.workspace.roles.get(name="reviewer")
+    invitations.invite(cast.workspace.pk, email="mei@fernhill.example", role=role, by=actor(cast.ada), by_mail=True)
+    somebody(provider, "m2", "Mei@fernhill.example", name="\u202eadA\0")
+    assert by_sso(provider, "m2").headers["Location"] == "/runs"
+    assert User.objects.get(email="mei@fernhill.example").name == "mei"

@@ -57,7 +57,7 @@ class Command(BaseCommand):
 
     def _provisioner(self, slug: str, given: dict[str, Any]) -> None:
         place = Workspace.objects.filter(slug=slug).first()
-        owner = User.objects.filter(email__iexact=given["provisioner"], memberships__workspace=place).first() if place else None
+        owner = User.objects.by_email(given["provisioner"]).filter(memberships__workspace=place).first() if place else None
         if place is None or owner is None:
             raise CommandError(f"There is no workspace {slug} with a person of that address. No key was made.")
         made, token = keys.make_provisioner(place.pk, name=given["name"][:60], owner=owner, by=SYSTEM, days=_days(given))
