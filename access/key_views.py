@@ -144,7 +144,7 @@ def _shown(request: HttpRequest, here: Place, key: AgentKey | ProvisionerKey, to
 def _page(
     request: HttpRequest, here: Place, *, error: Refusal | None = None, at: str = "", typed: Any = None, status: int = 200
 ) -> HttpResponse:
-    found = list(Agent.objects.filter(workspace_id=here.id).select_related("owner").prefetch_related("keys").order_by("name"))
+    found = list(Agent.objects.filter(workspace_id=here.id).select_related("owner", "team").prefetch_related("keys").order_by("name"))
     people = User.objects.filter(memberships__workspace=here.id, memberships__deactivated_at=None, is_active=True).order_by("name")
     context = {
         "place": here,

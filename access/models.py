@@ -11,6 +11,7 @@ from access.ids import uuid7
 from access.key_models import AgentKey, ProvisionerKey  # noqa: F401  Django looks for models here
 from access.people_models import Invitation, OpenSession, PasswordLink, SsoIdentity  # noqa: F401  Django looks for models here
 from access.role_models import RoleChange, RoleVersion  # noqa: F401  Django looks for models here
+from access.team_models import Team, TeamChange, TeamMember  # noqa: F401  Django looks for models here
 from config import clock
 
 
@@ -63,7 +64,10 @@ class Workspace(models.Model):
 
 
 class Role(models.Model):
-    """A named set of capabilities in one workspace. access/roles.py changes it, and keeps every version."""
+    """A named set of capabilities in one workspace; one that ends in “:team” counts in the person's own teams alone.
+
+    access/roles.py changes it, and keeps every version.
+    """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="roles")
     name = models.CharField(max_length=60)
@@ -105,10 +109,12 @@ class Agent(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="agents")
     name = models.SlugField(max_length=60)
     owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="agents")
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, null=True, blank=True, related_name="agents")  # whose runs start as the team's
     provisioner = models.UUIDField(null=True, editable=False)  # the line of keys that made it, and that alone of all may make its keys
     created_at = models.DateTimeField(default=clock.now, editable=False)
 
     workspace_path = "workspace"
+    team_path = "team"
     provisioner_path = "provisioner"
 
     class Meta:

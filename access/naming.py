@@ -10,7 +10,7 @@ from uuid import UUID
 from django.urls import reverse
 
 from access.ids import as_number, as_uuid
-from access.models import Agent, AgentKey, BreakGlass, ProvisionerKey, Role, User
+from access.models import Agent, AgentKey, BreakGlass, ProvisionerKey, Role, Team, User
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,11 @@ def _roles(ids: Collection[str]) -> dict[str, Named]:
     return {str(pk): Named(name.capitalize()) for pk, name in rows}
 
 
+def _teams(ids: Collection[str]) -> dict[str, Named]:
+    return {str(pk): Named(name) for pk, name in Team.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
+
+
+register("team", _teams)
 register("user", _users)
 register("human", _users)
 register("agent", _agents)

@@ -12,14 +12,14 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import permissions, places, reasons, role_history, roles, rules, step_up
+from access import permissions, places, reasons, role_history, roles, rules, step_up, teams
 from access.errors import NotFound, Refusal
 from access.models import Role
+from access.permissions import READ
 from access.places import Place
 from access.role_models import RoleChange, RoleVersion
 from access.roles import Wanted
 
-READ = ("access.manage", "policies.manage", "audit.view")  # one of these, to see the page
 WAITS_FOR = 3  # admins that are named
 HELD_BY = 12  # people that are named
 M = TypeVar("M", bound=Model)
@@ -37,10 +37,11 @@ def page(request: HttpRequest) -> HttpResponse:
         "groups": _matrix(found, second=second),
         "never": permissions.NEVER,
         "labels": permissions.reveals(found),
+        "teams": teams.listed(here.id),
         "last": role_history.last(here.id),
         "waiting": roles.waiting(here.id),
         "may": _may(request, here.id),
-        "sees_policies": rules.can(request.actor, "approvals.view", here.id),
+        "sees_policies": rules.can_some(request.actor, "approvals.view", here.id),
         "may_try": rules.can(request.actor, "policies.manage", here.id),
         "sees_log": rules.can(request.actor, "audit.view", here.id),
     }
@@ -162,6 +163,8 @@ def _drawn(
     now = frozenset(rules.held_by(found)) if found else frozenset()
     wanted = typed or _of(change) or _restored(request, found) or Wanted(found.name if found else "", now, _is_retired(found))
     holders = roles.people(found) if found else []
+    there = teams.listed(here.id)
+    in_teams = teams.of_people(here.id, [user.pk for user in holders[:HELD_BY]]) if there else {}
     base = change.base if change else found.version if found else 0
     context: dict[str, Any] = {
         "place": here,
@@ -172,7 +175,8 @@ def _drawn(
         "never": permissions.NEVER,
         "now": now,
         "labels": permissions.labels(wanted.holds),
-        "holders": holders[:HELD_BY],
+        "holders": [(user, in_teams.get(user.pk, ())) for user in holders[:HELD_BY]],
+        "narrows": bool(there) or any(each.endswith(rules.TEAM) for each in (*now, *wanted.holds)),
         "others": len(holders) - HELD_BY,
         "count": len(holders),
         "error": error,
@@ -214,7 +218,9 @@ def _second(request: HttpRequest, workspace_id: UUID, change: RoleChange | None)
 
 def _typed(request: HttpRequest, found: Role | None) -> Wanted:
     """The form as it was sent: each right that is not said to be held is not."""
-    holds = frozenset(each for each in rules.CAPABILITIES if request.POST.get(f"may.{each}") == "everywhere")
+    sent = {each: request.POST.get(f"may.{each}") for each in rules.CAPABILITIES}
+    holds = frozenset(each for each, said in sent.items() if said == "everywhere")
+    holds |= {each + rules.TEAM for each in rules.SCOPED if sent[each] == "own"}
     restores = request.POST.get("restores", "")
     number = int(restores) if restores.isascii() and restores.isdigit() and len(restores) < 10 else None
     if number is not None and (found is None or (then := roles.version(found, number)) is None or frozenset(then.holds) != holds):
@@ -252,9 +258,10 @@ def _matrix(found: list[Role], *, second: bool) -> list[tuple[str, list[tuple[pe
     ]
 
 
-def _compared(before: Any, after: Any) -> dict[str, list[str]]:
+def _compared(before: Any, after: Any) -> dict[str, list[tuple[str, str, str]]]:
     more, less = roles.changes(before, after)
-    return {"more": [permissions.right(each).title for each in more], "less": [permissions.right(each).title for each in less]}
+    levels = permissions.LEVELS
+    return {"moves": [(each.title, levels[was], levels[will]) for each, was, will in permissions.moves(more, less)]}
 
 
 def _may(request: HttpRequest, workspace_id: UUID) -> bool:

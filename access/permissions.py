@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from access import reach, rules
 from access.models import Role
+
+READ = ("access.manage", "policies.manage", "audit.view")  # one of these, to see the page of permissions
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,11 @@ class Right:
     could: str
     more: str = ""
 
+    @property
+    def own(self) -> str:
+        """The same for the person's own teams alone, as a role has it; empty if there is no such thing."""
+        return self.capability + rules.TEAM if self.capability in rules.SCOPED else ""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -30,10 +37,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Effect:
-    """What one right that comes or goes means."""
+    """What it means that one right is another's than it was: of nobody's runs, of the own teams' or of everywhere."""
 
     title: str
-    gained: bool
+    was: str
+    will: str
     sentence: str
 
 
@@ -84,6 +92,9 @@ ACT = (
     Right("payloads.erase", "Erase payloads for good", "Bytes, key and rendition", "erase payloads for good"),
 )
 GROUPS = (("See", SEE), ("Decide", DECIDE), ("Act", ACT))
+LEVELS = ("No", "Own team", "Everywhere")
+# what a right opens, where it does so in the own teams alone
+OWN = {"runs": "the runs of their own teams", "actions": "the actions of their own teams", "artifacts": "the artifacts of their own teams"}
 NEVER = "Decide on a run they own"  # fixed for every role: the gate holds it
 
 
@@ -96,38 +107,58 @@ def groups() -> list[tuple[str, list[Right]]]:
     ]
 
 
-def right(capability: str) -> Right:
-    return next((each for _, rights in groups() for each in rights if each.capability == capability), _unnamed(capability))
+def right(held: str) -> Right:
+    """A right as a role has it: one for the own teams alone says so in its title."""
+    capability = held.removesuffix(rules.TEAM)
+    found = next((each for _, rights in groups() for each in rights if each.capability == capability), _unnamed(capability))
+    return found if held == capability else replace(found, title=f"{found.title}, own team")
+
+
+def level(capability: str, holds: Collection[str]) -> int:
+    """How far it reaches: 0 not at all, 1 in the own teams, 2 everywhere. `LEVELS` has the words."""
+    return 2 if capability in holds else 1 if capability + rules.TEAM in holds else 0
 
 
 def cell(capability: str, holds: Collection[str], *, second: bool = False) -> Cell:
     """`second`: changes of roles take a second admin here."""
     if capability == "access.manage" and capability in holds and second:
         return Cell(True, "Needs a second admin")
-    if capability == "reveal.personal" and capability not in holds and "approvals.decide" in holds:
+    reaches = level(capability, holds)
+    if capability == "reveal.personal" and not reaches and level("approvals.decide", holds):
         return Cell(False, "Open action only")
-    return Cell(capability in holds)
+    return Cell(bool(reaches), LEVELS[1] if reaches == 1 else "")
 
 
 def effects(workspace_id: UUID, people: int, more: Sequence[str], less: Sequence[str]) -> list[Effect]:
     """What a change would mean to those who hold the role, with numbers."""
-    gained = [(right(each), True) for each in more] + [(right(each), False) for each in less]
-    counted = reach.said(workspace_id, {what for each, _ in gained for what in re.findall(r"{(\w+)}", each.could)})
-    return [Effect(each.title, gains, _sentence(each, people, gains, counted)) for each, gains in gained]
+    moved = moves(more, less)
+    counted = reach.said(workspace_id, {what for each, *_ in moved for what in re.findall(r"{(\w+)}", each.could)})
+    return [Effect(each.title, LEVELS[was], LEVELS[will], _sentence(each, people, was, will, counted)) for each, was, will in moved]
 
 
 def width(more: Collection[str], less: Collection[str]) -> str:
     """“Widens access”, “Narrows access”, or both."""
-    return "Widens and narrows access" if more and less else "Widens access" if more else "Narrows access" if less else ""
+    moved = moves(more, less)
+    widens, narrows = (any(will > was for _, was, will in moved), any(will < was for _, was, will in moved))
+    return "Widens and narrows access" if widens and narrows else "Widens access" if widens else "Narrows access" if narrows else ""
+
+
+def moves(more: Collection[str], less: Collection[str]) -> list[tuple[Right, int, int]]:
+    """Each right that reaches another way, how far it did and how far it will; those first that reach further."""
+    names = list(dict.fromkeys(each.removesuffix(rules.TEAM) for each in (*more, *less)))
+    moved = [(right(each), level(each, less), level(each, more)) for each in names]
+    return sorted(moved, key=lambda each: each[1] > each[2])
 
 
 def labels(holds: Collection[str]) -> list[tuple[str, str, str, str]]:
     """What a role sees of each label: label, what it sees, what it may reveal, for how long."""
     internal = ("All of it, without a reason", "While the page is open") if "reveal.internal" in holds else ("", "")
     personal = ("", "")
-    if "reveal.personal" in holds:
-        personal = "Anywhere, with a reason", "10 minutes"
-    elif "approvals.decide" in holds:
+    if level("reveal.internal", holds) == 1:
+        internal = ("Of their own teams’ runs, without a reason", "While the page is open")
+    if reaches := level("reveal.personal", holds):
+        personal = ("Anywhere, with a reason" if reaches == 2 else "On their own teams’ runs, with a reason"), "10 minutes"
+    elif level("approvals.decide", holds):
         personal = "On an action they decide on, with a reason", "10 minutes"
     return [
         ("public", "The value", "Nothing is hidden", ""),
@@ -139,7 +170,11 @@ def labels(holds: Collection[str]) -> list[tuple[str, str, str, str]]:
 
 def reveals(roles: Iterable[Role]) -> list[tuple[str, str, str, str]]:
     """The labels of a workspace: label, to whom it is shown, who may reveal it, for how long."""
-    all_of = {each: [role.name for role in roles if each in rules.held_by(role)] for each in ("reveal.internal", "reveal.personal")}
+    kept = [(role.name, rules.held_by(role)) for role in roles]
+    all_of = {
+        each: [name if reaches == 2 else f"{name} of the team" for name, holds in kept if (reaches := level(each, holds))]
+        for each in ("reveal.internal", "reveal.personal")
+    }
     internal, personal = (_either(all_of[each]) for each in ("reveal.internal", "reveal.personal"))
     who = "Who decides on the open action it belongs to, with a reason" + (f"; {personal} anywhere" if personal else "")
     return [
@@ -150,13 +185,15 @@ def reveals(roles: Iterable[Role]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _sentence(of: Right, people: int, gains: bool, counted: dict[str, str]) -> str:
-    could = of.could.format_map(counted)
+def _sentence(of: Right, people: int, was: int, will: int, counted: dict[str, str]) -> str:
+    could = of.could.format_map(OWN if will == 1 else counted)
+    if will == 1 and could == of.could:
+        could = f"{could}, in their own teams"
+    could = f"{could}, and no longer elsewhere" if will and will < was else could if will else f"no longer {could}"
     if not people:
-        return f"Nobody holds it yet. Whoever does could {could if gains else f'no longer {could}'}."
-    who = "1 person" if people == 1 else f"{people} people"
-    said = f"{who} could {could}." if gains else f"{who} could no longer {could}."
-    return f"{said} {of.more}" if of.more and gains else said
+        return f"Nobody holds it yet. Whoever does could {could}."
+    said = f"{'1 person' if people == 1 else f'{people} people'} could {could}."
+    return f"{said} {of.more}" if of.more and will > was else said
 
 
 def _unnamed(capability: str) -> Right:

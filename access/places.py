@@ -36,7 +36,7 @@ def place(request: HttpRequest, *capabilities: str, within: UUID | None = None) 
     `within`: it is known already. No query for who may do it in one workspace alone.
     """
     first = rules.require(request.actor, *capabilities)
-    held = [each for each in request.actor.grants if any(rules.can(request.actor, one, each) for one in capabilities)]
+    held = [each for each in request.actor.grants if any(rules.can_some(request.actor, one, each) for one in capabilities)]
     if len(held) == 1:
         return Place(within or first)
     found = {each.slug: each for each in Workspace.objects.filter(pk__in=held).order_by("name")}

@@ -18,7 +18,7 @@ from access import audit, characters, hiding, reasons, rules, standing
 from access.errors import BadInput, Forbidden, Refusal
 from access.models import AuditEntry, Membership, Role, User, Workspace
 from access.role_models import RoleChange, RoleVersion
-from access.rules import Actor
+from access.rules import TEAM, Actor
 from config import clock
 
 MANAGES = "access.manage"
@@ -252,7 +252,7 @@ def version(role: Role, number: int) -> RoleVersion | None:
 
 
 def changes(before: Iterable[str], after: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What comes to it and what is taken from it, in the order of CAPABILITIES."""
+    """What comes to it and what is taken from it, in the order of CAPABILITIES; a right for the own teams and everywhere are two things."""
     was, will = set(before), set(after)
     return tuple(_ordered(will - was)), tuple(_ordered(was - will))
 
@@ -274,12 +274,13 @@ def _checked(workspace_id: UUID, role: Role | None, wanted: Wanted) -> Wanted:
         raise RoleRefused(f"There is a role “{name}” already, or was. A retired one can be restored.")
     if role is None and others.count() >= MAX_ROLES:
         raise RoleRefused(f"There are {MAX_ROLES} roles already, retired ones among them.")
-    if odd := sorted(wanted.holds - rules.PEOPLES):
+    if odd := sorted(wanted.holds - set(rules.GRANTABLE)):
         only = "only agents can have" if odd[0] in rules.AGENTS_ALONE else "nobody knows"
         raise RoleRefused(f"“{odd[0][:60]}” is a right that {only}.")
-    holds = frozenset() if wanted.retired else wanted.holds
+    # who holds something everywhere holds it in their own teams
+    holds = frozenset() if wanted.retired else wanted.holds - {each + TEAM for each in wanted.holds}
     for one, other in APART:
-        if {one, other} <= holds:
+        if {one, other} <= {each.removesuffix(TEAM) for each in holds}:
             raise KeptApart(f"“{rules.CAPABILITIES[one]}” and “{rules.CAPABILITIES[other]}”: who writes the rules does not use them.")
     return Wanted(name, holds, wanted.retired, wanted.restores)
 
@@ -396,7 +397,7 @@ def _first(role: Role) -> RoleVersion:
 
 
 def _ordered(holds: Collection[str]) -> Sequence[str]:
-    return [each for each in rules.CAPABILITIES if each in holds]
+    return [each for each in rules.GRANTABLE if each in holds]
 
 
 def _record(by: Actor, verb: str, change: RoleChange) -> None:

@@ -1,11 +1,12 @@
 """Who may do what. The only reader of roles.
 
 `authenticate(scope)` makes an `Actor` out of a request or socket; `visible`, `get` and `can` answer for it.
-Unknown means no: a model without `workspace_path`, a capability nobody lists, a key that has expired.
+Unknown means no: a model without `workspace_path`, a capability nobody lists, a key that has expired. A capability is held everywhere in a
+workspace, or for one's own teams alone; then it reaches what a model's `team_path` says is of those teams, and nothing that says nothing.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Count, F, FilteredRelation, Model, Q, QuerySet
 
 from access.errors import Forbidden, NotFound, NotSignedIn
-from access.models import AgentKey, Membership, ProvisionerKey, Role, User
+from access.models import AgentKey, Membership, ProvisionerKey, Role, TeamMember, User
 from config import clock
 
 CAPABILITIES: Mapping[str, str] = {
@@ -83,13 +84,21 @@ PROVISIONER_CAPABILITIES = ("agents.create", "agents.keys")
 # nobody's role gives these, whatever it lists
 AGENTS_ALONE = frozenset({"runs.write", "actions.propose", "actions.redeem", *PROVISIONER_CAPABILITIES})
 PEOPLES = frozenset(CAPABILITIES) - AGENTS_ALONE
+# those that a role can give for the runs of the person's own teams alone: with TEAM behind them
+SCOPED = frozenset({"runs.view", "runs.events", "runs.steer", "runs.recover", "approvals.view", "approvals.decide", "artifacts.view"})
+SCOPED |= {"reveal.internal", "reveal.personal"}
+TEAM = ":team"
+GRANTABLE = tuple(each for name in CAPABILITIES if name in PEOPLES for each in ((name, name + TEAM) if name in SCOPED else (name,)))
 
 M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody who asks for something. `grants` maps a workspace's id to the capabilities held there."""
+    """Somebody who asks for something. `grants` maps a workspace's id to the capabilities held everywhere there.
+
+    `own`: those that are held for the runs of `teams` alone, also by workspace.
+    """
 
     kind: str  # human | agent | provisioner | system | nobody
     id: str = ""
@@ -103,6 +112,8 @@ class Actor:
     tools: frozenset[str] = frozenset()  # agents: with which alone they may act; empty: with any
     role: str = ""  # people: what the role is called, for the eye only; rights are in `grants`
     glass: Mapping[UUID, "Glass"] = field(default_factory=dict)  # people: what they took by break-glass, by workspace
+    own: Mapping[UUID, frozenset[str]] = field(default_factory=dict)  # people
+    teams: Mapping[UUID, Mapping[UUID, str]] = field(default_factory=dict)  # people: those that they are in, with their names
     session: str = ""  # people: a digest of the session they came by; what is revealed is shown in it alone
 
     @property
@@ -124,7 +135,16 @@ class Actor:
         return (self.kind, self.key_id or self.id, _version(self.access_version, len(self.glass)))
 
     def workspaces(self, capability: str) -> list[UUID]:
+        """Where it is held everywhere. Not for who holds it for their own teams alone."""
         return [workspace for workspace, held in self.grants.items() if capability in held]
+
+    def narrowed(self, capability: str) -> list[UUID]:
+        """Where it is held for their own teams alone."""
+        return [workspace for workspace, held in self.own.items() if capability in held]
+
+    def somewhere(self, capability: str) -> list[UUID]:
+        """Where it is held at all, if only for some runs. For whether there is anything to look for, and where; never for which rows."""
+        return [*self.workspaces(capability), *self.narrowed(capability)]
 
 
 @dataclass(frozen=True)
@@ -167,16 +187,23 @@ def person(user_id: UUID, *, signed_in: str = "password", session: str = "") -> 
     rows = list(
         members.values_list(
             *("workspace_id", "role__capabilities", "user__name", "user__access_version", "role__name"),
-            *("now__taken", "now__id", "now__until"),
+            *("now__taken", "now__id", "now__until", "in_teams__team_id", "in_teams__team__name"),
         )
     )
     if not rows:
         user = User.objects.filter(pk=user_id, is_active=True).first()
         return Actor("human", str(user.pk), user.name, {}, user.access_version, signed_in, session=session) if user else NOBODY
     grants = {workspace: frozenset([*capabilities, *(now[0] or ())]) & PEOPLES for workspace, capabilities, _, _, _, *now in rows}
+    own = {row[0]: _narrow(row[1]) - grants[row[0]] for row in rows}
+    teams = {workspace: {row[8]: row[9] for row in rows if row[0] == workspace and row[8]} for workspace in grants}
     role = ", ".join(sorted({row[4] for row in rows}))
     glass = {row[0]: Glass(row[6], row[7]) for row in rows if row[6]}
-    return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, role=role, session=session, glass=glass)
+    more = {"role": role, "session": session, "glass": glass, "own": own, "teams": teams}
+    return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, **more)
+
+
+def _narrow(held: Iterable[str]) -> frozenset[str]:
+    return frozenset(each.removesuffix(TEAM) for each in held if each.endswith(TEAM)) & SCOPED
 
 
 def _lasting() -> FilteredRelation:
@@ -249,7 +276,7 @@ def changed(standings: Iterable[Standing]) -> set[Standing]:
 
 def visible(actor: Actor, model: type[M], capability: str) -> QuerySet[M]:
     """The rows that the actor may reach with this capability. An agent reaches only what belongs to it (`agent_path`)."""
-    rows = model._default_manager.filter(**{f"{model.workspace_path}__in": actor.workspaces(capability)})
+    rows = model._default_manager.filter(within(actor, model, capability))
     if actor.kind == "agent":
         path = getattr(model, "agent_path", None)
         rows = rows.filter(**{path: actor.id}) if path else rows.none()
@@ -259,14 +286,44 @@ def visible(actor: Actor, model: type[M], capability: str) -> QuerySet[M]:
     return rows
 
 
+def within(actor: Actor, model: type[Model], capability: str, *, at: str = "") -> Q:
+    """The condition that rows of a model are within a person's reach; `at`: the path to them, with its “__”, where others are asked for.
+
+    What a model's `team_path` leads to is a team; "": it belongs to no run, and is seen by who holds the capability for any of them;
+    `run_path` leads to the id of a run that the model's room does not know. Without either it is reached from everywhere alone.
+    """
+    found = Q(**{f"{at}{model.workspace_path}__in": actor.workspaces(capability)})
+    narrow = actor.narrowed(capability)
+    if not narrow:
+        return found
+    here, teams = Q(**{f"{at}{model.workspace_path}__in": narrow}), [team for each in narrow for team in actor.teams.get(each, ())]
+    path, run = getattr(model, "team_path", None), getattr(model, "run_path", None)
+    if path == "":
+        return found | here
+    if path:
+        return found | here & Q(**{f"{at}{path}__in": teams})
+    if run and _runs_of:
+        return found | here & Q(**{f"{at}{run}__in": _runs_of[0](teams)})
+    return found
+
+
+RunsOf = Callable[[Collection[UUID]], QuerySet[Any]]
+_runs_of: list[RunsOf] = []
+
+
+def register_runs(of: RunsOf) -> None:
+    """Which runs are of these teams: their ids, as a query. By the room that has them, at start-up; until then none are."""
+    _runs_of[:] = [of]
+
+
 def get(actor: Actor, model: type[M], pk: object, capability: str, *, related: tuple[str, ...] = ()) -> M:
     """The thing, or NotFound; Forbidden if the actor may see it but lacks the capability."""
     if not actor.is_known:
         raise NotSignedIn
-    within, shown = visible(actor, model, capability), visible(actor, model, getattr(model, "view_capability", capability))
+    able, shown = visible(actor, model, capability), visible(actor, model, getattr(model, "view_capability", capability))
     try:
         # without names, select_related would follow every foreign key there is
-        found = (within.select_related(*related) if related else within).filter(pk=pk).first()
+        found = (able.select_related(*related) if related else able).filter(pk=pk).first()
         seen = found or shown.filter(pk=pk).values_list(model.workspace_path).first()
     except (ValidationError, TypeError, ValueError, OverflowError):  # not an id at all
         raise NotFound from None
@@ -278,15 +335,30 @@ def get(actor: Actor, model: type[M], pk: object, capability: str, *, related: t
     return found
 
 
-def can(actor: Actor, capability: str, workspace_id: UUID) -> bool:
-    return capability in actor.grants.get(workspace_id, frozenset())
+def can(actor: Actor, capability: str, workspace_id: UUID, team: UUID | None = None) -> bool:
+    """Whether the actor may do this to what belongs to a team; None: to what belongs to none, or to the workspace."""
+    if capability in actor.grants.get(workspace_id, frozenset()):
+        return True
+    return team is not None and team in actor.teams.get(workspace_id, ()) and capability in actor.own.get(workspace_id, ())
+
+
+def can_of_run(actor: Actor, capability: str, workspace_id: UUID, run_id: UUID) -> bool:
+    """The same as `can`, of what belongs to a run that is known by its id alone. A query only for who may for their own teams alone."""
+    if can(actor, capability, workspace_id) or workspace_id not in actor.narrowed(capability):
+        return can(actor, capability, workspace_id)
+    return bool(_runs_of) and _runs_of[0](actor.teams.get(workspace_id, ())).filter(pk=run_id).exists()
+
+
+def can_some(actor: Actor, capability: str, workspace_id: UUID) -> bool:
+    """Whether there may be something that the actor may do this to. For pages and lists; each thing on them is asked for by itself."""
+    return can(actor, capability, workspace_id) or capability in actor.own.get(workspace_id, ())
 
 
 def require(actor: Actor, *capabilities: str) -> UUID:
     """The workspace in which the actor may do this, or one of these; the first one if there are several. For lists and new things."""
     if not actor.is_known:
         raise NotSignedIn
-    held = [workspace for workspace in actor.grants if any(can(actor, each, workspace) for each in capabilities)]
+    held = [workspace for workspace in actor.grants if any(can_some(actor, each, workspace) for each in capabilities)]
     if not held:
         raise _lacks(capabilities[0])
     return held[0]
@@ -315,7 +387,7 @@ def held_by_key(key: AgentKey | ProvisionerKey) -> tuple[str, ...]:
 
 def held_by(role: Role) -> tuple[str, ...]:
     """What a role lets people do, in the order of CAPABILITIES. For pages and for access/roles.py, which alone changes it."""
-    return tuple(each for each in CAPABILITIES if each in role.capabilities and each in PEOPLES)
+    return tuple(each for each in GRANTABLE if each in role.capabilities)
 
 
 def others_with(actor: Actor, capability: str) -> list[str]:
@@ -324,7 +396,22 @@ def others_with(actor: Actor, capability: str) -> list[str]:
     return [user.name for user in holders(*workspaces, capability) if user.pk != actor.user_id] if len(workspaces) == 1 else []
 
 
-def holders(workspace_id: UUID, capability: str) -> list[User]:
-    """The active people of a workspace who hold a capability, by name."""
+def holders(workspace_id: UUID, capability: str, team: UUID | None = None) -> list[User]:
+    """The active people of a workspace who hold a capability for what belongs to a team, by name; None: for what belongs to none.
+
+    One query; one more where somebody holds it for their own teams alone.
+    """
+    members = _members(workspace_id)
+    narrow = [each.pk for each in members if capability in _narrow(each.role.capabilities)] if team else []
+    inside = set(TeamMember.objects.filter(team=team, membership__in=narrow).values_list("membership_id", flat=True)) if narrow else ()
+    return [each.user for each in members if capability in each.role.capabilities or each.pk in inside]
+
+
+def some_holders(workspace_id: UUID, capability: str) -> list[User]:
+    """The active people of a workspace who hold a capability at all, if only for some runs, by name. For lists to choose from."""
+    return [m.user for m in _members(workspace_id) if capability in m.role.capabilities or capability in _narrow(m.role.capabilities)]
+
+
+def _members(workspace_id: UUID) -> list[Membership]:
     members = Membership.objects.filter(workspace_id=workspace_id, deactivated_at=None, user__is_active=True).select_related("user", "role")
-    return sorted((m.user for m in members if capability in m.role.capabilities), key=lambda user: user.name)
+    return sorted(members, key=lambda member: member.user.name)

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from access import account_views, audit_urls, people_views, permission_views, second_views, sso_views, views
+from access import account_views, audit_urls, people_views, permission_views, second_views, sso_views, team_views, views
 
 app_name = "access"
 urlpatterns = [
@@ -37,6 +37,8 @@ urlpatterns = [
     path("permissions/roles/new", permission_views.new, name="role_new"),
     path("permissions/roles/<int:role_id>", permission_views.role, name="role"),
     path("permissions/roles/<int:role_id>/versions/<int:version>", permission_views.version, name="role_version"),
+    path("permissions/teams/new", team_views.new, name="team_new"),
+    path("permissions/teams/<uuid:team_id>", team_views.team, name="team"),
     path("permissions/changes/<uuid:change_id>", permission_views.change, name="change"),
 ]
 urlpatterns += audit_urls.urlpatterns

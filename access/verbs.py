@@ -72,6 +72,13 @@ VERBS: Mapping[str, Verb] = {
     "role_changed": Verb("rights", "Changed the role {subject}, version {version}"),
     "role_change_refused": Verb("rights", "Refused a change of the role {subject}"),
     "role_change_withdrawn": Verb("rights", "Withdrew a change of the role {subject}"),
+    "team_made": Verb("rights", "Made the team {subject}"),
+    "team_renamed": Verb("rights", "Renamed a team to {subject}"),
+    "team_deleted": Verb("rights", "Deleted the team {subject}"),
+    "team_joined": Verb("rights", "Took {to} into the team {subject}"),
+    "team_left": Verb("rights", "Took {to} out of the team {subject}"),
+    "team_agent_joined": Verb("rights", "Let {agent} work for the team {subject}; runs that went along: {runs}"),
+    "team_agent_left": Verb("rights", "Took {agent} from the team {subject}; runs that went along: {runs}"),
     "delegated": Verb("rights", "Let {to} decide for them while they are away"),
     "delegation_ended": Verb("rights", "Ended a delegation"),
     # keys

@@ -76,7 +76,7 @@ class InboxSocket(AsyncWebsocketConsumer):
         try:
             actor = await self.recheck()
             async with asyncio.TaskGroup() as together:
-                for workspace_id in actor.workspaces("approvals.view"):
+                for workspace_id in actor.somewhere("approvals.view"):
                     together.create_task(self._hear(workspace_id))
                 together.create_task(self._tell())
         except* Refusal as refused:

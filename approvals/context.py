@@ -24,4 +24,4 @@ def _frozen(actor: Actor | None) -> list[stops.Freezing]:
 
 def _waiting(request: HttpRequest) -> int:
     actor = getattr(request, "actor", None)
-    return inbox.waiting_count(actor) if actor is not None and actor.workspaces("approvals.view") else 0
+    return inbox.waiting_count(actor) if actor is not None and actor.somewhere("approvals.view") else 0

@@ -105,7 +105,7 @@ def decide(
 
 def may_decide(action: ProposedAction, actor: Actor, *, inside: Collection[UUID] | None = None) -> Yes | No:
     """Whether this person may decide on this action, and if not, why not. `inside`: the groups they are in, if that is known."""
-    if actor.kind != "human" or not rules.can(actor, "approvals.decide", action.workspace_id):
+    if actor.kind != "human" or not rules.can(actor, "approvals.decide", action.workspace_id, action.run.team_id):
         return No("Deciding needs the right “Decide on proposed actions”.")
     if part := _part(action, actor.user_id):
         return No(f"You {part}, so you can’t decide on it.")
@@ -118,15 +118,16 @@ def may_decide(action: ProposedAction, actor: Actor, *, inside: Collection[UUID]
 
 def may_read(action: ProposedAction, actor: Actor) -> Yes | No:
     """Whether this person sees the exact action: who may decide on it, and who wrote it by an edit, though others decide on that."""
-    hers = action.editor_id is not None and action.editor_id == actor.user_id and rules.can(actor, "approvals.decide", action.workspace_id)
+    able = rules.can(actor, "approvals.decide", action.workspace_id, action.run.team_id)
+    hers = action.editor_id is not None and action.editor_id == actor.user_id and able
     return Yes() if hers else may_decide(action, actor)
 
 
 def who_may(action: ProposedAction) -> list[User]:
     """The people who may decide on this action, by name."""
     group = action.policy.group
-    able = rules.holders(action.workspace_id, "approvals.decide") if group is None else groups.people(group)
-    return [user for user in able if not _part(action, user.pk)]
+    able = rules.holders(action.workspace_id, "approvals.decide", action.run.team_id)
+    return [user for user in (able if group is None else groups.people(group, able)) if not _part(action, user.pk)]
 
 
 def counted(action: ProposedAction, given: Iterable[tuple[UUID, int | None]], people: Iterable[User]) -> frozenset[UUID]:

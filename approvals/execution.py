@@ -163,7 +163,7 @@ def resolve(action: ProposedAction, *, by: Actor, outcome: Saying, note: str = "
 
 def may_resolve(action: ProposedAction, actor: Actor) -> str:
     """Why this person may not say what happened; empty if they may."""
-    if actor.kind != "human" or not rules.can(actor, "runs.recover", action.workspace_id):
+    if actor.kind != "human" or not rules.can(actor, "runs.recover", action.workspace_id, action.run.team_id):
         return f"This needs the right “{rules.CAPABILITIES['runs.recover']}”."
     part = _part(action, actor.user_id, _decided(action))
     return f"You {part}, so you can’t say what became of it." if part else ""
@@ -172,7 +172,8 @@ def may_resolve(action: ProposedAction, actor: Actor) -> str:
 def who_may_resolve(action: ProposedAction) -> list[User]:
     """The people who may say what became of this action, by name."""
     decided = _decided(action)
-    return [user for user in rules.holders(action.workspace_id, "runs.recover") if not _part(action, user.pk, decided)]
+    able = rules.holders(action.workspace_id, "runs.recover", action.run.team_id)
+    return [user for user in able if not _part(action, user.pk, decided)]
 
 
 def _decided(action: ProposedAction) -> set[UUID]:

@@ -89,7 +89,7 @@ def _page(
         "lifted": lifted,
         "room": "runs",
         "typed": typed or {},
-        "who": sorted({user.name for place in actor.workspaces("approvals.view") for user in rules.holders(place, "approvals.freeze")}),
+        "who": sorted({user.name for place in actor.somewhere("approvals.view") for user in rules.holders(place, "approvals.freeze")}),
     }
     return render(request, "approvals/freezes.html", context, status=error.status if error else 200)
 

@@ -104,7 +104,7 @@ def standing() -> QuerySet[Freeze]:
 
 def seen_by(actor: Actor) -> list[Freeze]:
     """What is frozen where this person sees actions or runs, the newest first. One query."""
-    places = {*actor.workspaces("approvals.view"), *actor.workspaces("runs.view")}
+    places = {*actor.somewhere("approvals.view"), *actor.somewhere("runs.view")}
     return list(standing().filter(workspace_id__in=places).select_related(*RELATED).order_by("-since")) if places else []
 
 

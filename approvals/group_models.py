@@ -21,6 +21,7 @@ class ReviewerGroup(models.Model):
     closed_at = models.DateTimeField(null=True)  # out of use since then: nobody decides for it
 
     workspace_path = "workspace"
+    team_path = ""
     view_capability = "approvals.view"
 
     class Meta:
@@ -59,6 +60,7 @@ class GroupVersion(models.Model):
     saved_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
 
     workspace_path = "group__workspace"
+    team_path = ""
     view_capability = "approvals.view"
 
     class Meta:

@@ -87,7 +87,7 @@ def group(request: HttpRequest, group_id: UUID) -> HttpResponse:
 def _form(
     request: HttpRequest, workspace_id: UUID, found: ReviewerGroup | None, typed: Typed, *, error: Refusal | None = None
 ) -> HttpResponse:
-    able = rules.holders(workspace_id, groups.HERE)
+    able = rules.some_holders(workspace_id, groups.HERE)
     inside = frozenset(groups.since(found.pk)) if found else frozenset()
     history = _history(request, found) if found else []
     waiting = rules.visible(request.actor, ProposedAction, "approvals.view").filter(state="waiting", policy__group=found)

@@ -104,10 +104,10 @@ def since(group_id: UUID | None) -> Mapping[UUID, int]:
     return dict(GroupMember.objects.filter(group=group_id).values_list("user_id", "since")) if group_id else {}
 
 
-def people(group: ReviewerGroup) -> list[User]:
-    """Those in a group who may decide, by name; nobody once it is closed."""
+def people(group: ReviewerGroup, able: Iterable[User] | None = None) -> list[User]:
+    """Those in a group who may decide, by name; nobody once it is closed. `able`: who may on what is asked about; without: on anything."""
     inside = since(group.pk) if group.closed_at is None else {}
-    return [user for user in rules.holders(group.workspace_id, HERE) if user.pk in inside]
+    return [user for user in (rules.some_holders(group.workspace_id, HERE) if able is None else able) if user.pk in inside]
 
 
 def listed(workspace_id: UUID) -> list[tuple[ReviewerGroup, list[User]]]:
@@ -115,7 +115,7 @@ def listed(workspace_id: UUID) -> list[tuple[ReviewerGroup, list[User]]]:
     found = sorted(
         ReviewerGroup.objects.filter(workspace_id=workspace_id), key=lambda each: (each.closed_at is not None, each.name.lower())
     )
-    able = rules.holders(workspace_id, HERE) if found else []
+    able = rules.some_holders(workspace_id, HERE) if found else []
     inside = set(GroupMember.objects.filter(group__in=found).values_list("group_id", "user_id")) if found else set()
     return [(each, [user for user in able if (each.pk, user.pk) in inside and each.closed_at is None]) for each in found]
 
@@ -176,7 +176,7 @@ def rules_of(group: ReviewerGroup) -> list[Policy]:
 
 
 def _check_rules(group: ReviewerGroup, members: Collection[UUID]) -> None:
-    able = [user for user in rules.holders(group.workspace_id, HERE) if user.pk in set(members)]
+    able = [user for user in rules.some_holders(group.workspace_id, HERE) if user.pk in set(members)]
     for rule in rules_of(group):
         if group.closed_at is not None:
             raise GroupRefused(f"Rule {rule.position}, “{rule.name}”, asks it. Let that rule ask somebody else first.")
@@ -240,6 +240,6 @@ def _check_people(workspace_id: UUID, members: Collection[UUID], *, already: Col
     """Who comes in must be allowed to decide; who is in and lost that right since may stay, and does not count."""
     if len(set(members)) > MAX_MEMBERS:
         raise GroupRefused(f"A group has at most {MAX_MEMBERS} people.")
-    able = {user.pk for user in rules.holders(workspace_id, HERE)}
+    able = {user.pk for user in rules.some_holders(workspace_id, HERE)}
     if set(members) - able - set(already):
         raise GroupRefused("Only people who may decide can be in a group.")

@@ -55,8 +55,12 @@ class Day:
 _known: dict[UUID, _Payment | None] = {}
 
 
-def of(workspace_id: UUID, what: CanonicalAction, *, until: datetime | None = None, but: UUID | None = None) -> History:
-    """What this action's tool paid before it. `but`: the action itself, if it was put up already. Two queries for 500 payments.
+def of(
+    workspace_id: UUID, what: CanonicalAction, *, until: datetime | None = None, but: UUID | None = None, team: UUID | None = None
+) -> History:
+    """What this action's tool paid before it. `team`: of its run; then what runs of another team paid is counted, and not named.
+
+    `but`: the action itself, if it was put up already. Two queries for 500 payments.
 
     `until`: as it was then, on the day of then, so that it stays the same whenever it is looked at; only what came to nothing later is
     left out. Without it, as it is now.
@@ -65,17 +69,17 @@ def of(workspace_id: UUID, what: CanonicalAction, *, until: datetime | None = No
     account, midnight = _hash(what.tool, payment.account_of(what)), at.replace(hour=0, minute=0, second=0, microsecond=0)
     rows = _rows(workspace_id, what.tool, but, midnight, until)
     known = _learn([row[0] for row in rows])
-    earlier: list[Paid] = []
+    earlier: list[tuple[Paid, bool]] = []
     today: dict[str, Decimal] = {}
-    for canonical_id, granted_at, redeemed_at, executed_at, run_id, ref in rows:
+    for canonical_id, granted_at, redeemed_at, executed_at, run_id, ref, of_team in rows:
         paid = known.get(canonical_id)
         if paid is None:
             continue
         if granted_at >= midnight or redeemed_at is None or redeemed_at >= midnight:
             today[paid.currency] = today.get(paid.currency, Decimal()) + paid.amount
         if executed_at and executed_at <= at and paid.account == account and payment.account_of(what):
-            earlier.append(Paid(executed_at, money.spell(paid.amount, paid.currency), run_id, ref))
-    return History(tuple(earlier[:SHOWN]), len(earlier), today)
+            earlier.append((Paid(executed_at, money.spell(paid.amount, paid.currency), run_id, ref), team in (None, of_team)))
+    return History(tuple([each for each, shown in earlier if shown][:SHOWN]), len(earlier), today)
 
 
 def granted_under(rule: Policy, *, but: UUID | None = None) -> Day:
@@ -103,7 +107,7 @@ def midnight(at: datetime, zone: str) -> datetime:
     return at.astimezone(here).replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
 
 
-_Row = tuple[UUID, datetime, datetime | None, datetime | None, UUID, str]
+_Row = tuple[UUID, datetime, datetime | None, datetime | None, UUID, str, UUID | None]
 
 
 def _rows(workspace_id: UUID, tool: str, but: UUID | None, midnight: datetime, until: datetime | None) -> list[_Row]:
@@ -113,7 +117,7 @@ def _rows(workspace_id: UUID, tool: str, but: UUID | None, midnight: datetime, u
         lives = (lives | Q(redeemed_at=None, voided_at__gt=until, expires_at__gt=until)) & Q(granted_at__lte=until)
     live = Grant.objects.filter(lives, action__workspace=workspace_id, action__tool=tool).exclude(action=but).order_by("-granted_at")
     rows = live.filter(_of_the_day(midnight) | Q(pk__in=live.values("pk")[:LOOKED_AT]))
-    fields = ("action__canonical", "granted_at", "redeemed_at", "executed_at", "action__run_id", "action__run__ref")
+    fields = ("action__canonical", "granted_at", "redeemed_at", "executed_at", "action__run_id", "action__run__ref", "action__run__team")
     return list(rows.values_list(*fields))
 
 

@@ -117,6 +117,7 @@ class Queue:
     wanted: Wanted = EVERYTHING
     waiting: int = 0
     chips: tuple[Chip, ...] = ()
+    teams: tuple[tuple[str, str, bool], ...] = ()  # name, end of the address, chosen; empty where there is nothing to choose
 
     def after(self, action: ProposedAction) -> Row | None:
         """The row to go to from an action: the one below where it is or was, else the first."""
@@ -170,7 +171,7 @@ def queue(
     rows = [_row(each, actor) for each in found]
     unknown = () if after else tuple(_unknown(actor)) if wanted.is_everything else ()
     counts = _counts(actor, wanted)
-    decides = bool(actor.workspaces("approvals.decide"))
+    decides = bool(actor.somewhere("approvals.decide"))
     here = max(counts[wanted.view if decides else "all"], sum(row.gone is None for row in rows))
     return Queue(
         rows=rows,
@@ -183,13 +184,14 @@ def queue(
         wanted=wanted,
         waiting=(here if decides else 0) + len(unknown) if wanted.is_everything else waiting_count(actor),
         chips=tuple(_chips(wanted, counts)) if decides else (),
+        teams=tuple(_teams(actor, wanted)),
     )
 
 
 def waiting_count(actor: Actor) -> int:
     """How many actions wait for this person: for a decision, or for their word on what became of them. More than COUNTED are not told."""
-    asks = unknown_to(actor)[: COUNTED + 1].count() if actor.workspaces("runs.recover") else 0
-    return (mine(actor)[: COUNTED + 1].count() if actor.workspaces("approvals.decide") else 0) + asks
+    asks = unknown_to(actor)[: COUNTED + 1].count() if actor.somewhere("runs.recover") else 0
+    return (mine(actor)[: COUNTED + 1].count() if actor.somewhere("approvals.decide") else 0) + asks
 
 
 def mine(actor: Actor) -> QuerySet[ProposedAction]:
@@ -216,7 +218,7 @@ def asked_of(actor: Actor) -> Q:
 
 
 def _reach(actor: Actor) -> QuerySet[ProposedAction]:
-    if not actor.workspaces("approvals.decide"):
+    if not actor.somewhere("approvals.decide"):
         return rules.visible(actor, ProposedAction, "approvals.view").exclude(_automatic())
     decided = Decision.objects.filter(action=OuterRef("pk"), round=OuterRef("round"), reviewer=actor.user_id)
     deciding = rules.visible(actor, ProposedAction, "approvals.decide").exclude(_automatic())
@@ -256,7 +258,7 @@ def _with_kept(found: list[dict[str, Any]], actor: Actor, wanted: Wanted, keep: 
 
 def _scope(actor: Actor, wanted: Wanted) -> QuerySet[ProposedAction]:
     """Whatever was proposed of what a view is about."""
-    if wanted.view not in ("others", "all") or not actor.workspaces("approvals.decide"):
+    if wanted.view not in ("others", "all") or not actor.somewhere("approvals.decide"):
         return _reach(actor)
     rows = rules.visible(actor, ProposedAction, "approvals.view").exclude(_automatic())
     return rows.annotate(yours=_yours(actor)).filter(yours=False) if wanted.view == "others" else rows
@@ -265,7 +267,7 @@ def _scope(actor: Actor, wanted: Wanted) -> QuerySet[ProposedAction]:
 def _yours(actor: Actor) -> ExpressionWrapper:
     """Whether this person may decide on an action, and has not."""
     decided = Decision.objects.filter(action=OuterRef("pk"), round=OuterRef("round"), reviewer=actor.user_id)
-    within = Q(workspace__in=actor.workspaces("approvals.decide"))
+    within = rules.within(actor, ProposedAction, "approvals.decide")
     return ExpressionWrapper(within & asked_of(actor) & ~Exists(decided), output_field=BooleanField())
 
 
@@ -276,7 +278,7 @@ def _held_by_nobody_else(actor: Actor) -> Q:
 def _counts(actor: Actor, wanted: Wanted) -> dict[str, int]:
     """How many wait in each view, of what is searched for. One query, of COUNTED rows at most: beyond, it is at least so many."""
     waiting = rules.visible(actor, ProposedAction, "approvals.view").filter(_open(), wanted.filter())
-    if not actor.workspaces("approvals.decide"):
+    if not actor.somewhere("approvals.decide"):
         return {"all": waiting[: COUNTED + 1].count()}
     free = ExpressionWrapper(_held_by_nobody_else(actor), output_field=BooleanField())
     looked_at = waiting.annotate(yours=_yours(actor), free=free).order_by("-risk", "expires_at").values("pk", "yours", "free")
@@ -291,9 +293,17 @@ def _chips(wanted: Wanted, counts: Mapping[str, int]) -> Iterable[Chip]:
         yield Chip(key, word, counts[key], key == wanted.view, replace(wanted, view=key).suffix)
 
 
+def _teams(actor: Actor, wanted: Wanted) -> Iterable[tuple[str, str, bool]]:
+    """All teams, and each that this person is in: where they see more than those of one. No query."""
+    names = sorted({name for inside in actor.teams.values() for name in inside.values()}, key=str.lower)
+    if names and (len(names) > 1 or actor.workspaces("approvals.view") or wanted.team):
+        for name in ("", *names):
+            yield name or "All teams", replace(wanted, team=name).suffix, name.lower() == wanted.team.lower()
+
+
 def _unknown(actor: Actor) -> Iterable[Unknown]:
     """The longest first. No query for who may not say anything."""
-    if not actor.workspaces("runs.recover"):
+    if not actor.somewhere("runs.recover"):
         return
     rows = unknown_to(actor).order_by("grant__unknown_at")
     fields = ("id", "subject__rendition", "run__title__rendition", "grant__unknown_at")

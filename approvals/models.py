@@ -41,6 +41,7 @@ class PolicySet(models.Model):
     saved_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
 
     workspace_path = "workspace"
+    team_path = ""
     view_capability = "approvals.view"
 
     class Meta:
@@ -79,6 +80,7 @@ class Policy(models.Model):
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
 
     workspace_path = "workspace"
+    team_path = ""
     view_capability = "approvals.view"
 
     class Meta:
@@ -103,6 +105,7 @@ class AskedFor(models.Model):
     last_run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+")
 
     workspace_path = "workspace"
+    team_path = "last_run__team"
     view_capability = "approvals.view"
 
     class Meta:
@@ -150,6 +153,7 @@ class ProposedAction(models.Model):
     claimed_until = models.DateTimeField(null=True)
 
     workspace_path = "workspace"
+    team_path = "run__team"
     agent_path = "run__agent"
     view_capability = "approvals.view"
 
@@ -190,6 +194,7 @@ class Look(models.Model):
     looked_at = models.DateTimeField(default=clock.now)
 
     workspace_path = "action__workspace"
+    team_path = "action__run__team"
     view_capability = "approvals.view"
 
     class Meta:
@@ -218,6 +223,7 @@ class Decision(models.Model):
     decided_at = models.DateTimeField(default=clock.now)
 
     workspace_path = "action__workspace"
+    team_path = "action__run__team"
     view_capability = "approvals.view"
 
     class Meta:
@@ -254,6 +260,7 @@ class Grant(models.Model):
     receipt = models.ForeignKey(Payload, on_delete=models.PROTECT, null=True, related_name="+")
 
     workspace_path = "action__workspace"
+    team_path = "action__run__team"
     agent_path = "action__run__agent"
     view_capability = "approvals.view"
 
@@ -296,6 +303,7 @@ class Freeze(models.Model):
     let_go_at = models.DateTimeField(null=True)  # when the runs that waited for its end had been let go on
 
     workspace_path = "workspace"
+    team_path = ""
     view_capability = "approvals.view"
 
     class Meta:
@@ -339,6 +347,7 @@ class StandingGrant(models.Model):
     revoked_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
 
     workspace_path = "workspace"
+    team_path = ""
     view_capability = "approvals.view"
 
     class Meta:
@@ -366,6 +375,7 @@ class StandingUse(models.Model):
     used_at = models.DateTimeField(default=clock.now)
 
     workspace_path = "action__workspace"
+    team_path = "action__run__team"
     view_capability = "approvals.view"
 
     class Meta:

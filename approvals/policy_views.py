@@ -43,7 +43,7 @@ def policies(request: HttpRequest) -> HttpResponse:
         "asked": _asked(request.actor, workspace_id),
         "known_tools": set(TOOLS),
         "standing": _standing(request.actor, workspace_id),
-        "decides": rules.can(request.actor, "approvals.decide", workspace_id),
+        "decides": rules.can_some(request.actor, "approvals.decide", workspace_id),
     }
     return render(request, "approvals/policies.html", context)
 
@@ -150,7 +150,7 @@ def _form(
         "recalls": policy_forms.times(policy_forms.RECALL, typed.fields.get("recall", "")),
         "zones": zones(),
         "froms": _froms(workspace_id, typed.fields.get("from", "")),
-        "everybody": len(rules.holders(workspace_id, "approvals.decide")),
+        "everybody": len(rules.some_holders(workspace_id, "approvals.decide")),
         "history": _history(request.actor, workspace_id),
     }
     if draft is not None:
@@ -169,10 +169,11 @@ def _froms(workspace_id: UUID, chosen: str) -> list[tuple[str, str]]:
 def _tried(actor: Actor, workspace_id: UUID, draft: Sequence[Policy]) -> Mapping[str, Any]:
     """What a try gave, and the word that says that it was shown. Who tries is in the audit trail: a try tells about arguments."""
     found, now = trying.tried(workspace_id, draft), policy.newest(workspace_id)
+    listed = trying.shown_to(actor, found.differs)
     base = now.version if now else 0
     audit.record(actor, "policy_tried", workspace_id=workspace_id, digest=policy.digest(draft), of=found.of, differ=len(found.differs))
     token = trying.token(workspace_id, draft, base=base, by=actor)
-    return {"tried": found, "shown": found.differs[:SHOWN], "token": token, "base": base}
+    return {"tried": found, "shown": listed[:SHOWN], "token": token, "base": base}
 
 
 def _versions(actor: Actor) -> Any:

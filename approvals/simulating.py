@@ -137,7 +137,10 @@ def _imagined(wanted: Wanted) -> Run:
     past = wanted.past.run if wanted.past else None
     starter = {"starter_kind": past.starter_kind, "starter_id": past.starter_id} if past else {"starter_kind": "system", "starter_id": ""}
     owner = wanted.owner or (past.owner if past else agent.owner)
-    return Run(workspace_id=agent.workspace_id, agent=agent, owner=owner, plans=int(wanted.planned), workflow="imagined", **starter)
+    team = past.team_id if past else agent.team_id
+    return Run(
+        workspace_id=agent.workspace_id, team_id=team, agent=agent, owner=owner, plans=int(wanted.planned), workflow="imagined", **starter
+    )
 
 
 def _proposal(wanted: Wanted, tool: Tool) -> Proposal:
@@ -194,7 +197,7 @@ def _why_a_person(judgement: Judgement, action: ProposedAction, beyond: str) -> 
 def _unable(action: ProposedAction, able: Sequence[User]) -> list[tuple[User, str]]:
     """Who may decide in general, and on this could not; and why."""
     run, group = action.run, action.policy.group
-    others = [user for user in rules.holders(action.workspace_id, "approvals.decide") if user not in able]
+    others = [user for user in rules.holders(action.workspace_id, "approvals.decide", run.team_id) if user not in able]
     return [(user, _part(run, user) or f"{group.name if group else 'the group'} decides, and they are not in it") for user in others]
 
 

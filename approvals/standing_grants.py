@@ -90,7 +90,8 @@ def wanted(workspace_id: UUID, *, tool: str, asks: Iterable[Mapping[str, str]], 
 
 def back_test(of: Wanted, owner: Actor) -> BackTest:
     """What it would have covered of the last actions of its tool, had it stood all that time without a budget. Eight queries at most."""
-    actions = trying.last(of.workspace_id, of.tool, related=("run__agent", "policy__group"))
+    seen = rules.within(owner, ProposedAction, "approvals.view")
+    actions = trying.last(of.workspace_id, of.tool, related=("run__agent", "policy__group"), within=seen)
     known, inside = cases.read(actions), groups.of(owner.user_id)
     matches = [action for action in actions if action.pk in known and _would_cover(of.conditions, action, known[action.pk], owner, inside)]
     return BackTest(len(known), trying.rows(matches))
@@ -103,7 +104,7 @@ def token(of: Wanted, by: Actor) -> str:
 
 def make(of: Wanted, *, by: Actor, shown: str, made_from: ProposedAction | None = None) -> StandingGrant:
     """Let it stand from now. BackTestFirst if its back-test was not shown to this person. A double click gives the first."""
-    if by.kind != "human" or not rules.can(by, "approvals.decide", of.workspace_id):
+    if by.kind != "human" or not rules.can_some(by, "approvals.decide", of.workspace_id):
         raise Forbidden("Only somebody who may decide on actions can approve the like.")
     try:
         *named, pk = signing.loads(shown, salt="standing-tried", max_age=trying.GOOD_FOR)
@@ -182,7 +183,7 @@ def record(run: Held, action: ProposedAction, grant: StandingGrant) -> StandingU
 def asks(grant: StandingGrant, actor: Actor) -> list[dict[str, str]]:
     """Its conditions as this person may see them: their values are arguments of actions, in full only for who may decide there."""
     said = whole(grant)
-    if said is None or rules.can(actor, "approvals.decide", grant.workspace_id):
+    if said is None or actor.user_id == grant.owner_id or rules.can(actor, "approvals.decide", grant.workspace_id):
         return list(grant.conditions) if said is None else said
     label = _label(grant.tool)
     return [_masked(each, label) if "path" in each and "value" in each else each for each in said]

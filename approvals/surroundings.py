@@ -33,6 +33,6 @@ def _paid(action: ProposedAction, what: CanonicalAction, tool: Tool) -> dict[str
     """Of a payment: its limit, and what the tool had paid when this one was proposed, whenever it is looked at."""
     if action.card != "payment":
         return {}
-    before = history.of(action.workspace_id, what, until=action.proposed_at, but=action.pk)
+    before = history.of(action.workspace_id, what, until=action.proposed_at, but=action.pk, team=action.run.team_id)
     today = before.today.get(tool.limit.currency, Decimal()) if tool.limit else Decimal()
     return {"limit": tool.limit, "earlier": before.earlier, "times": before.times, "today": str(today)}

@@ -9,7 +9,9 @@ from datetime import datetime
 from uuid import UUID
 
 from django.core import signing
+from django.db.models import Q
 
+from access import rules
 from access.rules import Actor
 from approvals import cases, policy
 from approvals.figures import number
@@ -75,9 +77,11 @@ class Tried:
         return 1000 - more - fewer, more, fewer
 
 
-def last(workspace_id: UUID, tool: str = "", *, related: tuple[str, ...] = ("run__agent",)) -> list[ProposedAction]:
-    """The newest actions that an agent proposed, with what the rules ask about. One query."""
-    actions = ProposedAction.objects.filter(workspace_id=workspace_id, editor=None).select_related(*related)
+def last(
+    workspace_id: UUID, tool: str = "", *, related: tuple[str, ...] = ("run__agent",), within: Q | None = None
+) -> list[ProposedAction]:
+    """The newest actions that an agent proposed, with what the rules ask about; `within`: of these alone. One query."""
+    actions = ProposedAction.objects.filter(within or Q(), workspace_id=workspace_id, editor=None).select_related(*related)
     return list((actions.filter(tool=tool) if tool else actions).order_by("-proposed_at")[:LOOKED_AT])
 
 
@@ -100,6 +104,16 @@ def rows(actions: Sequence[ProposedAction]) -> tuple[Differs, ...]:
     """Past actions, to be listed."""
     words = vault.shown(action.subject_id for action in actions)
     return tuple(_row(action, words, "", "", fewer=True) for action in actions)
+
+
+def shown_to(actor: Actor, found: Sequence[Differs]) -> Sequence[Differs]:
+    """Those that may be listed to this person. How many there are they are told of all. A query only for whose own teams count."""
+    if not actor.narrowed("approvals.view"):
+        return found
+    seen = set(
+        rules.visible(actor, ProposedAction, "approvals.view").filter(pk__in=[each.id for each in found]).values_list("pk", flat=True)
+    )
+    return [each for each in found if each.id in seen]
 
 
 def said(judgement: Judgement) -> str:

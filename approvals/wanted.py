@@ -26,15 +26,16 @@ PLACES = ("/inbox", "/actions/")  # whose addresses carry a filter
 
 @dataclass(frozen=True)
 class Wanted:
-    """A filter of the inbox. `view` is a key of VIEWS; each word of `q` must be found."""
+    """A filter of the inbox. `view` is a key of VIEWS; each word of `q` must be found; `team`: of the runs of the team of this name."""
 
     view: str = ""
     q: str = ""
+    team: str = ""
 
     @property
     def suffix(self) -> str:
         """The end of an address that carries it: “?view=mine&q=refund”, or nothing."""
-        kept = {name: value for name, value in (("view", self.view), ("q", self.q)) if value}
+        kept = {name: value for name, value in (("view", self.view), ("q", self.q), ("team", self.team)) if value}
         return f"?{urlencode(kept)}" if kept else ""
 
     @property
@@ -44,7 +45,7 @@ class Wanted:
 
     @property
     def is_everything(self) -> bool:
-        return not self.view and not self.q
+        return not self.view and not self.q and not self.team
 
     @property
     def says(self) -> str:
@@ -54,7 +55,8 @@ class Wanted:
     def filter(self) -> Q:
         """Actions in whose subject or run's title, as anybody sees them, or whose agent, tool or group each word is found."""
         terms = self.q.split()[:TERMS]
-        return reduce(and_, map(_holds, terms)) if terms else Q()
+        of_team = Q(run__team__name__iexact=self.team) if self.team else Q()
+        return reduce(and_, map(_holds, terms), of_team)
 
 
 EVERYTHING = Wanted()
@@ -63,7 +65,8 @@ EVERYTHING = Wanted()
 def read(query: Mapping[str, str]) -> Wanted:
     """The filter of an address. What makes no sense is left out."""
     view = query.get("view", "")
-    return Wanted(view if view in VIEWS else "", " ".join(query.get("q", "").replace("\0", "").split())[:MOST])
+    q, team = (" ".join(query.get(name, "").replace("\0", "").split()) for name in ("q", "team"))
+    return Wanted(view if view in VIEWS else "", q[:MOST], team[:60])
 
 
 def of_query(query: str) -> Wanted:
@@ -73,7 +76,7 @@ def of_query(query: str) -> Wanted:
 
 def asked(request: HttpRequest) -> Wanted:
     """The filter of the inbox that a request comes from: of its own address, else of the page that it was made on."""
-    if "view" in request.GET or "q" in request.GET:
+    if {"view", "q", "team"} & request.GET.keys():
         return read(request.GET.dict())
     try:
         page = urlsplit(request.headers.get("HX-Current-URL") or request.headers.get("Referer") or "")

@@ -91,6 +91,7 @@ class Artifact(models.Model):
     created_at = models.DateTimeField(default=clock.now, editable=False)
 
     workspace_path = "workspace"
+    run_path = "run_id"
     view_capability = "artifacts.view"
 
     class Meta:

@@ -42,6 +42,7 @@ class Reveal(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
 
     workspace_path = "workspace"
+    run_path = "run_id"
     view_capability = "artifacts.view"
 
     class Meta:

@@ -136,14 +136,14 @@ def _by_label(actor: Actor, at: Place) -> May | MayNot:
     personal = at.payload.label == Label.PERSONAL
     lasts = FOR_A_TIME if personal else WHILE_OPEN
     held = PERSONAL if personal else INTERNAL
-    if not personal and rules.can(actor, held, at.payload.workspace_id):
+    if not personal and rules.can_of_run(actor, held, at.payload.workspace_id, at.run_id):
         return May(held, False, lasts)
     action = at.judged
     if action is None:
         action = next((found for judge in judges if (found := judge(actor, at))), None)
     if action:
         return May("approvals.decide", personal, lasts, action)
-    if personal and rules.can(actor, held, at.payload.workspace_id):
+    if personal and rules.can_of_run(actor, held, at.payload.workspace_id, at.run_id):
         return May(held, True, lasts)
     whom = "Who decides on an open action may reveal what belongs to it"
     return MayNot("right", f"{whom}, and who holds “{rules.CAPABILITIES[held]}”.")

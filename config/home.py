@@ -8,4 +8,4 @@ def home(request: HttpRequest) -> HttpResponse:
     """Whoever may decide begins with what waits for them, everybody else with the runs."""
     if request.actor.kind != "human":
         return redirect("access:sign_in")
-    return redirect("approvals:inbox" if request.actor.workspaces("approvals.decide") else "runs:list")
+    return redirect("approvals:inbox" if request.actor.somewhere("approvals.decide") else "runs:list")

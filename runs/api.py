@@ -344,11 +344,12 @@ def end(request: HttpRequest, run_id: str, body: EndingIn, handrail_token: Token
 def _agent(actor: Actor, name: str | None) -> Agent:
     """The agent that will work: the one that asks, or the one a person names."""
     workspace_id = rules.require(actor, "runs.start")
-    agents = Agent.objects.select_related("owner").filter(workspace_id=workspace_id)
+    itself = Agent.objects.select_related("owner").filter(workspace_id=workspace_id, pk=actor.id)
     if actor.kind == "agent":
         if name not in (None, actor.name):
             raise Forbidden("An agent starts its own runs only.")
-        return agents.get(pk=actor.id)
+        return itself.get()
+    agents = starting.agents(actor).select_related("owner").filter(workspace_id=workspace_id)
     found = agents.filter(name=name).first() if name else None
     if found is None:
         raise BadInput("`agent` names one of the workspace's agents.", known=sorted(agents.values_list("name", flat=True)))

@@ -8,7 +8,7 @@ class RunsConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
-        from access import reach, standing
+        from access import reach, rules, standing, teams
         from artifacts import revealing
         from runs import audit_names, bar, context, live, log, reveal_places, signals
         from runs.engine import outside, undoing, workflow  # noqa: F401  undoing is a workflow of Handrail's own
@@ -19,6 +19,8 @@ class RunsConfig(AppConfig):
         audit_names.register()
         bar.register("runs.recover", context.drawn_count)
         revealing.places["event"] = reveal_places.of_event
+        rules.register_runs(lambda teams: Run.objects.filter(team__in=teams).values("pk"))
+        teams.runs_follow(log.give_to_team)
         reach.register("runs", lambda workspace: Run.objects.filter(workspace_id=workspace).count(), "run", "runs")
         standing.changed.connect(live.rights_changed, dispatch_uid="rights-changed")
 

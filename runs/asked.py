@@ -19,11 +19,13 @@ def decision(run: Run) -> bool:
 
 def people(asking: list[Run]) -> dict[UUID, list[User]]:
     """By run, of runs that wait for a decision: who may make it. Their own people are among them, and never do."""
-    able = {workspace: rules.holders(workspace, "approvals.decide") for workspace in {run.workspace_id for run in asking}}
+    places = {(run.workspace_id, run.team_id) for run in asking}
+    able = {place: rules.holders(place[0], "approvals.decide", place[1]) for place in places}
     groups = gates.groups_of(_action(run) for run in asking)
     inside = {run.pk: groups.get(_action(run)) for run in asking}
     return {
-        run.pk: [user for user in able[run.workspace_id] if (group := inside[run.pk]) is None or user.pk in group.people] for run in asking
+        run.pk: [user for user in able[run.workspace_id, run.team_id] if (group := inside[run.pk]) is None or user.pk in group.people]
+        for run in asking
     }
 
 

@@ -31,7 +31,7 @@ def drawn(actor: Actor, since: float | None = None) -> str:
         if since is not None and began > since:
             return html
         began = time.monotonic()
-        html = "".join(draw(actor) for capability, draw in _parts.items() if actor.workspaces(capability))
+        html = "".join(draw(actor) for capability, draw in _parts.items() if actor.somewhere(capability))
         if len(_drawn) >= MOST_KEPT:
             _drawn.clear()
         _drawn[key] = began, html
@@ -40,4 +40,4 @@ def drawn(actor: Actor, since: float | None = None) -> str:
 
 def workspaces(actor: Actor) -> Iterable[UUID]:
     """Where something may move that this person's bar shows."""
-    return {workspace for capability in _parts for workspace in actor.workspaces(capability)}
+    return {workspace for capability in _parts for workspace in actor.somewhere(capability)}

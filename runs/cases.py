@@ -149,7 +149,7 @@ class Board:
 
 def waiting_count(actor: Actor) -> int:
     """How many things this person may help on: runs that are stuck or silent, or whose outcome somebody must say, and webhooks."""
-    if not actor.workspaces("runs.recover"):
+    if not actor.somewhere("runs.recover"):
         return 0
     runs = rules.visible(actor, Run, "runs.recover").filter(Q(state__in=(State.PARKED, State.STALLED)) | UNCLEAR).count()
     return runs + rules.visible(actor, ReceivedWebhook, "runs.recover").filter(state="dead").count()
@@ -184,22 +184,23 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
         told[run_id].append((seq, orjson.loads(body), payloads))
     texts = vault.shown(UUID(pk) for lines in told.values() for _, _, payloads in lines for pk in payloads.values())
     open_ends = gates.current().open_outcomes([run.pk for run in runs])
-    sees = {place: rules.can(actor, "runs.events", place) for place in {run.workspace_id for run in runs}}
-    holders = {place: tuple(recovery.people(place)) for place in {run.workspace_id for run in runs}}
+    places = {(run.workspace_id, run.team_id) for run in runs}
+    sees = {place: rules.can(actor, "runs.events", *place) for place in places}
+    holders = {place: tuple(recovery.people(*place)) for place in places}
     parents = set(Run.objects.filter(parent__in=runs, state=State.SUCCEEDED).values_list("parent_id", flat=True))
     kin = {run.pk: len(compensation.undoable(run)) for run in runs if run.pk in parents}
     cases = [
-        _case(run, told[run.pk], texts, open_ends.get(run.pk, 0), holders[run.workspace_id], kin.get(run.pk))
+        _case(run, told[run.pk], texts, open_ends.get(run.pk, 0), holders[run.workspace_id, run.team_id], kin.get(run.pk))
         for run in runs
         if told[run.pk]
     ]
-    fork = {place: rules.can(actor, "runs.start", place) for place in sees}
+    fork = {place: rules.can(actor, "runs.start", *place) for place in places}
     journals = resuming.rows([case.run.pk for case in cases])
     return [
         replace(
             case,
-            sees_events=sees[case.run.workspace_id],
-            may_fork=bool(case.run.workflow) and fork[case.run.workspace_id],
+            sees_events=sees[case.run.workspace_id, case.run.team_id],
+            may_fork=bool(case.run.workflow) and fork[case.run.workspace_id, case.run.team_id],
             after=_after(case, journals[case.run.pk]),
             steps=_earlier(case, journals[case.run.pk]),
         )
@@ -316,7 +317,7 @@ def _text(texts: Mapping[UUID, Shown], pk: str | None) -> str:
 
 
 def _recovered(actor: Actor) -> list[Recovered]:
-    entries = AuditEntry.objects.filter(workspace_id__in=actor.workspaces("runs.recover"), verb="recovered", at__gt=clock.now() - LATELY)
+    entries = AuditEntry.objects.filter(workspace_id__in=actor.somewhere("runs.recover"), verb="recovered", at__gt=clock.now() - LATELY)
     entries = entries.exclude(data__choice="hand_over")  # it is stuck still, and says on its card who looks after it
     latest = list(entries.order_by("-at")[:RECENT])
     runs = rules.visible(actor, Run, "runs.view").select_related("title").in_bulk([entry.subject_id for entry in latest])

@@ -216,7 +216,7 @@ class RunsPage(_Socket):
         actor = await self.recheck()
         await self.send(await in_thread(bar.drawn)(actor) or STILL_HERE)
         news: asyncio.Queue[frozenset[UUID] | Refusal] = asyncio.Queue()
-        hearing = [asyncio.create_task(self._hear(workspace_id, news)) for workspace_id in actor.workspaces(self.capability)]
+        hearing = [asyncio.create_task(self._hear(workspace_id, news)) for workspace_id in actor.somewhere(self.capability)]
         try:
             while True:
                 moved = await news.get()

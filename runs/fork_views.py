@@ -52,7 +52,7 @@ def _made(request: HttpRequest, run: Run, asked: dict[str, Any]) -> Run:
 
 def _pause(request: HttpRequest, run: Run, made: Run) -> bool:
     """Whether the parent is paused: the right to steer it is another than that to fork it."""
-    if not rules.can(request.actor, "runs.steer", run.workspace_id) or run.state not in steering.READING:
+    if not rules.can(request.actor, "runs.steer", run.workspace_id, run.team_id) or run.state not in steering.READING:
         return False
     return signals.send(run, kind="pause", key=f"fork-{made.pk}", by=request.actor).status == "applied"
 
@@ -82,7 +82,9 @@ def _page(
         "typed": typed or {},
         "refusal": refusal,
         "key": (typed or {}).get("key") or uuid4().hex,
-        "may_pause": run.state in steering.READING and run.state != "paused" and rules.can(request.actor, "runs.steer", run.workspace_id),
+        "may_pause": run.state in steering.READING
+        and run.state != "paused"
+        and rules.can(request.actor, "runs.steer", run.workspace_id, run.team_id),
         "ended": ended(run.state),
         "room": "runs",
         "page_title": plain(presenting.title_of(run)),

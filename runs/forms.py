@@ -129,6 +129,7 @@ def wanted(query: QueryDict) -> Wanted:
         group=_one_of(query.get("state", ""), [key for key, _, _ in GROUPS]),
         agents=tuple(query.getlist("agent")[:50]),
         view=_one_of(query.get("view", ""), VIEWS),
+        team=" ".join(query.get("team", "").replace("\0", "").split())[:60],
         older=query.get("older", "")[:400],
         newer=query.get("newer", "")[:400],
         start=int(start) if start.isdecimal() and len(start) < 8 else 1,

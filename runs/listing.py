@@ -77,6 +77,7 @@ class Wanted:
     group: str = ""
     agents: tuple[str, ...] = ()
     view: str = ""
+    team: str = ""
     older: str = ""
     newer: str = ""
     start: int = 1  # the place of the first row, for the words beneath the table
@@ -137,6 +138,7 @@ class Listing:
     anywhere: int  # how many match without the state filter
     groups: list[Facet]
     agents: list[Facet]
+    teams: list[Facet]
     views: list[Facet]
     wanted: Wanted
     older: str = ""
@@ -162,7 +164,8 @@ class Listing:
     @property
     def all_states(self) -> str:
         """The address's query without its state."""
-        kept = [("q", self.wanted.q), ("view", self.wanted.view), *(("agent", name) for name in self.wanted.agents)]
+        named = {"q": self.wanted.q, "view": self.wanted.view, "team": self.wanted.team}
+        kept = [*named.items(), *(("agent", name) for name in self.wanted.agents)]
         return urlencode([(name, value) for name, value in kept if value])
 
 
@@ -170,7 +173,9 @@ def listing(actor: Actor, wanted: Wanted) -> Listing:
     """One page of the runs that the actor may see, and the counts of every filter."""
     mine = rules.visible(actor, Run, "runs.view")
     scoped = _in_view(_found(mine, wanted.q, actor), wanted.view, actor)
-    of_agents = scoped.filter(agent__name__in=wanted.agents) if wanted.agents else scoped
+    of_team = scoped.filter(team__name__iexact=wanted.team) if wanted.team else scoped
+    of_agents = of_team.filter(agent__name__in=wanted.agents) if wanted.agents else of_team
+    agents, teams = _facets(scoped, actor, wanted)
     counts = dict(of_agents.order_by().values_list("state").annotate(Count("pk")))
     rows, older, newer = _page(of_agents, wanted)
     total = sum(number for state, number in counts.items() if state in _states(wanted.group))
@@ -179,7 +184,8 @@ def listing(actor: Actor, wanted: Wanted) -> Listing:
         total=total,
         anywhere=sum(counts.values()),
         groups=_groups(counts, wanted.group),
-        agents=_agents(scoped, actor, wanted.agents),
+        agents=agents,
+        teams=teams,
         views=_views(mine, actor, wanted.view),
         wanted=wanted,
         older=older,
@@ -205,7 +211,7 @@ def _found(runs: QuerySet[Run], q: str, actor: Actor) -> QuerySet[Run]:
 
 def _holds(term: str, actor: Actor) -> Q:
     alike = folding.pattern(term)
-    here = Exists(Membership.objects.filter(user=OuterRef("pk"), workspace__in=actor.workspaces("runs.view")))
+    here = Exists(Membership.objects.filter(user=OuterRef("pk"), workspace__in=actor.somewhere("runs.view")))
     named = User.objects.filter(here, name__regex=alike).order_by("name", "pk")
     starters = [str(pk) for pk in named.values_list("pk", flat=True)[:MOST_NAMED]]
     by_name = Q(owner__name__regex=alike) | Q(agent__name__regex=alike) | Q(starter_kind="human", starter_id__in=starters)
@@ -250,10 +256,21 @@ def _groups(counts: Mapping[str, int], chosen: str) -> list[Facet]:
     return [everything, *(facet for index, facet in enumerate(facets) if index < ALWAYS or facet.count or facet.chosen)]
 
 
-def _agents(runs: QuerySet[Run], actor: Actor, chosen: tuple[str, ...]) -> list[Facet]:
-    counts = dict(runs.order_by().values_list("agent__name").annotate(Count("pk")))
+def _facets(runs: QuerySet[Run], actor: Actor, wanted: Wanted) -> tuple[list[Facet], list[Facet]]:
+    """Agents, and teams where there are runs of more than one, or of one and of none: “All teams” comes first. Two queries."""
+    counts: dict[str, int] = defaultdict(int)
+    of_teams: dict[str | None, int] = defaultdict(int)
+    for agent, team, count in runs.order_by().values_list("agent__name", "team__name").annotate(Count("pk")):
+        of_teams[team] += count
+        if not wanted.team or (team or "").lower() == wanted.team.lower():
+            counts[agent] += count
     names = rules.visible(actor, Agent, "runs.view").order_by("name").values_list("name", flat=True).distinct()[:50]
-    return [Facet(name, name, counts.get(name, 0), name in chosen) for name in names]
+    agents = [Facet(name, name, counts.get(name, 0), name in wanted.agents) for name in names]
+    named = sorted((name for name in of_teams if name), key=str.lower)
+    if not named or (len(of_teams) < 2 and not wanted.team):
+        return agents, []
+    teams = [Facet(name, name, of_teams[name], name.lower() == wanted.team.lower()) for name in named]
+    return agents, [Facet("", "All teams", sum(of_teams.values()), not wanted.team), *teams]
 
 
 def _views(runs: QuerySet[Run], actor: Actor, chosen: str) -> list[Facet]:

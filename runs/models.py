@@ -5,7 +5,7 @@ from django.db.models import F, Q
 
 from access import append_only
 from access.ids import uuid7
-from access.models import Agent, User, Workspace
+from access.models import Agent, Team, User, Workspace
 from artifacts.models import Artifact, Payload
 from config import clock
 from runs.lifecycle import ENDINGS, State
@@ -27,6 +27,7 @@ class Run(models.Model):
     ref = models.CharField(max_length=12)  # RN-7Q4K, for people
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="runs")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="runs")
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="+", null=True, db_index=False)  # its agent's, when it started
     agent_version = models.CharField(max_length=40)
     workflow = models.CharField(max_length=60, blank=True)  # empty: an agent outside runs it
     workflow_version = models.PositiveIntegerField(default=0)
@@ -63,6 +64,7 @@ class Run(models.Model):
     ended_at = models.DateTimeField(null=True)
 
     workspace_path = "workspace"
+    team_path = "team"
     agent_path = "agent"
     view_capability = "runs.view"
 
@@ -75,6 +77,7 @@ class Run(models.Model):
         ]
         indexes = [
             models.Index(fields=["workspace", "-created_at"], name="run_newest"),  # the list of runs
+            models.Index(fields=["team", "-created_at"], name="run_of_team", condition=Q(team__isnull=False)),  # the same, of a team
             models.Index(fields=["state", "state_since"], name="run_due", condition=Q(state__in=["queued", "running"])),  # the sweep
             models.Index(fields=["parent"], name="run_open_children", condition=Q(parent__isnull=False, ended_at=None)),  # the sweep
             models.Index(fields=["wake_at"], name="run_timers", condition=Q(wake_at__isnull=False)),  # the sweep
@@ -114,6 +117,7 @@ class Event(models.Model):
     sender = models.CharField(max_length=200, null=True)  # the sender's id for it; the same again is the same event
 
     workspace_path = "run__workspace"
+    team_path = "run__team"
     agent_path = "run__agent"
     view_capability = "runs.events"
 
@@ -143,6 +147,7 @@ class Signal(models.Model):
     settled_at = models.DateTimeField(null=True)
 
     workspace_path = "run__workspace"
+    team_path = "run__team"
     agent_path = "run__agent"
     view_capability = "runs.view"
 

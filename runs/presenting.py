@@ -27,7 +27,7 @@ from runs.steering import Choice
 from runs.story.people import amount
 from runs.story.shapes import Action, Effect, Made, Story, Who
 
-RELATED = ("agent", "owner", "title")
+RELATED = ("agent", "owner", "title", "team")
 # name → template; the id in the page is run-<name>
 FRAGMENTS: Mapping[str, str] = {
     "head": "runs/_header.html",
@@ -102,7 +102,7 @@ class View:
         if not decision and not self.unknown:
             return []
         apart = self.own if decision else self.part
-        holders = rules.holders(self.run.workspace_id, "approvals.decide" if decision else "runs.recover")
+        holders = self._able("approvals.decide" if decision else "runs.recover")
         if decision and (group := gates.group_of(self.story.now.action)):
             holders = [person for person in holders if person.pk in group.people]
         return [person for person in holders if str(person.pk) not in apart]
@@ -119,7 +119,7 @@ class View:
 
     @cached_property
     def steerers(self) -> list[str]:
-        return [person.name for person in rules.holders(self.run.workspace_id, "runs.steer")] if self.live else []
+        return [person.name for person in self._able("runs.steer")] if self.live else []
 
     @property
     def deciders_told(self) -> str:
@@ -132,7 +132,7 @@ class View:
         """Who may raise the limit that is used up: Ada Lindqvist or you can raise it."""
         if self.run.state != "waiting" or self.story.now.waits_for != "budget":
             return ""
-        holders = rules.holders(self.run.workspace_id, "runs.steer")
+        holders = self._able("runs.steer")
         names = [person.name for person in holders if str(person.pk) != self.actor.id]
         named = _or([*names, *(["you"] if len(names) < len(holders) else [])])
         return f"{named[:1].upper()}{named[1:]} can raise it." if named else "Nobody here may raise it."
@@ -144,7 +144,7 @@ class View:
             return ""
         if self.run.handed_to is not None:
             return "You look after it." if str(self.run.handed_to_id) == self.actor.id else f"{self.run.handed_to.name} looks after it."
-        names = [person.name for person in rules.holders(self.run.workspace_id, "runs.recover") if str(person.pk) != self.actor.id]
+        names = [person.name for person in self._able("runs.recover") if str(person.pk) != self.actor.id]
         named = _or([*names, *(["you"] if self.can("runs.recover") else [])])
         return f"{named[:1].upper()}{named[1:]} can choose." if named else "Nobody here may choose."
 
@@ -189,7 +189,11 @@ class View:
         return self.can("runs.events")
 
     def can(self, capability: str) -> bool:
-        return rules.can(self.actor, capability, self.run.workspace_id)
+        return rules.can(self.actor, capability, self.run.workspace_id, self.run.team_id)
+
+    def _able(self, capability: str) -> list[User]:
+        """Who may do this to the run, by name."""
+        return rules.holders(self.run.workspace_id, capability, self.run.team_id)
 
     @property
     def may_steer(self) -> bool:

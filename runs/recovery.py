@@ -133,13 +133,13 @@ def requeue(wanted: Mapping[UUID, int], *, by: Actor) -> tuple[int, int]:
     return done, len(wanted) - done
 
 
-def people(workspace_id: UUID) -> list[User]:
-    """To whom a stuck run can be handed."""
-    return rules.holders(workspace_id, "runs.recover")
+def people(workspace_id: UUID, team: UUID | None) -> list[User]:
+    """To whom a stuck run of this team can be handed."""
+    return rules.holders(workspace_id, "runs.recover", team)
 
 
 def _check_to(run: Run, choice: Choice, to: User | None) -> None:
-    if choice == "hand_over" and (to is None or to not in people(run.workspace_id)):
+    if choice == "hand_over" and (to is None or to not in people(run.workspace_id, run.team_id)):
         raise BadInput("Name somebody of this workspace who may recover runs.")
     if choice != "hand_over" and to is not None:
         raise BadInput("Only what is handed over goes to somebody.")

@@ -16,7 +16,7 @@ def of_event(actor: Actor, parts: Sequence[str]) -> Place:
     """`event:RUN:SEQ:ROLE`."""
     run_id, seq, role = [*parts, "", "", ""][:3]
     run = rules.get(actor, Run, run_id, "runs.events")
-    if not (seq.isascii() and seq.isdigit() and len(seq) < 16 and rules.can(actor, "artifacts.view", run.workspace_id)):
+    if not (seq.isascii() and seq.isdigit() and len(seq) < 16 and rules.can(actor, "artifacts.view", run.workspace_id, run.team_id)):
         raise NotFound
     payloads = Event.objects.filter(run_month=run.month, run_id=run.pk, seq=int(seq)).values_list("payloads", flat=True).first() or {}
     payload = Payload.objects.select_related("key", "erased_by").filter(pk=payloads.get(role)).first()

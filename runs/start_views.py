@@ -117,7 +117,7 @@ def _said(form: forms.StartForm) -> str:
 
 def _choices(actor: Actor) -> list[Choice]:
     """Each workflow that takes a message, with the agents that run it: where one is called as it is, that one alone."""
-    agents = list(rules.visible(actor, Agent, "runs.start").select_related("owner").order_by("name"))
+    agents = list(starting.agents(actor).select_related("owner").order_by("name"))
     found = [Choice(agent, info) for info in starting.workflow_infos() if info.takes_message for agent in agents]
     named = {(choice.agent.workspace_id, choice.info.name) for choice in found if choice.agent.name == choice.info.name}
     return [each for each in found if each.agent.name == each.info.name or (each.agent.workspace_id, each.info.name) not in named]
@@ -130,7 +130,7 @@ def _chosen(actor: Actor, key: str) -> Choice:
     if found is not None:
         return found
     pk, _, workflow = key.partition("/")
-    if as_uuid(pk) not in {agent.pk for agent in rules.visible(actor, Agent, "runs.start")}:
+    if as_uuid(pk) not in {agent.pk for agent in starting.agents(actor)}:
         raise Forbidden("This agent is not yours to start. Nothing was stored.")
     raise BadInput(f"This agent does not run “{workflow[:60]}”. Nothing was stored. Choose one that does.")
 
@@ -210,7 +210,9 @@ def _how(step: str, decided: bool) -> str:
 
 def _waits(actor: Actor, agent: Agent) -> str:
     people = [
-        person for person in rules.holders(agent.workspace_id, "approvals.decide") if person.pk not in (actor.user_id, agent.owner_id)
+        person
+        for person in rules.holders(agent.workspace_id, "approvals.decide", agent.team_id)
+        if person.pk not in (actor.user_id, agent.owner_id)
     ]
     if not people:
         return "Nobody in this workspace may decide yet, so it would wait until it expires."

@@ -4,11 +4,13 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
-from access import audit
+from access import audit, rules
 from access.ids import reference
 from access.models import Agent, User
 from access.rules import Actor
@@ -42,6 +44,12 @@ class WorkflowInfo:
 def workflow_infos() -> list[WorkflowInfo]:
     loaded = workflows.WORKFLOWS.values()
     return [WorkflowInfo(w.name, w.version, w.title, w.intake is not None, w.plan, w.may_not) for w in loaded]
+
+
+def agents(actor: Actor) -> QuerySet[Agent]:
+    """Those of which this person may start runs: where they see those of their own teams alone, of the agents of these."""
+    found = rules.visible(actor, Agent, "runs.start")
+    return found.filter(rules.within(actor, Agent, "runs.view")) if actor.narrowed("runs.view") else found
 
 
 def intake(workflow: str, message: bytes, key: str) -> Intake:
@@ -125,6 +133,7 @@ def start(
                     note=note,
                     key=key,
                     more=more,
+                    team=agent.team_id,
                 )
         except IntegrityError as error:
             if key is not None and (earlier := _earlier(agent, key, workflow, given)):
@@ -166,6 +175,7 @@ def start_child(
                     note=note,
                     parent=parent,
                     parent_step=step,
+                    team=parent.team_id,
                 )
         except IntegrityError as error:
             if not _is_clash(error):
@@ -178,7 +188,8 @@ def start_fork(
 ) -> Run:
     """A run that goes on from a point of another. In the caller's transaction, under that run's lock.
 
-    It belongs to whom that belongs, and may touch no more. `more` writes what it takes over into its log, right after its first event.
+    It belongs to whom that belongs, also to the same team, and may touch no more.
+    `more` writes what it takes over into its log, right after its first event.
     """
     known = workflows.loaded(parent.workflow, version)
     agent = Agent.objects.select_related("owner").get(pk=parent.agent_id)
@@ -199,6 +210,7 @@ def start_fork(
                     note="",
                     key=key,
                     more=more,
+                    team=parent.team_id,
                 )
         except IntegrityError as error:
             if not _is_clash(error):
@@ -219,6 +231,7 @@ def _create(
     scope: dict[str, Any],
     budgets: dict[str, int],
     note: str,
+    team: UUID | None,
     key: str | None = None,
     parent: Run | None = None,
     parent_step: str = "",
@@ -231,6 +244,7 @@ def _create(
             ref=ref,
             workspace_id=agent.workspace_id,
             agent=agent,
+            team_id=team,
             agent_version=agent_version,
             workflow=known.name if known else "",
             workflow_version=known.version if known else 0,

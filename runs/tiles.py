@@ -1,5 +1,6 @@
 """The four figures on top of the list of runs."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -89,7 +90,7 @@ def _is_yours(run: Run, actor: Actor) -> bool:
     on = run.waiting.get("on", "")
     needs = {"decision": "approvals.decide", "outcome": "" if run.waiting.get("until") else "runs.recover"}.get(on, "")
     own = {str(run.owner_id), str(run.agent.owner_id)} | ({run.starter_id} if on == "decision" else set())
-    return bool(needs) and rules.can(actor, needs, run.workspace_id) and actor.id not in own
+    return bool(needs) and rules.can(actor, needs, run.workspace_id, run.team_id) and actor.id not in own
 
 
 def _blocked(runs: QuerySet[Run]) -> tuple[int, Run | None]:
@@ -127,10 +128,12 @@ Timing = tuple[float | None, float | None, list[float], str]
 def _decisions(actor: Actor, runs: QuerySet[Run]) -> Timing:
     """Median seconds from proposal to decision: this week, the week before, and for each day that had one; in the first days of a
     workspace each decision stands for itself. Then what a point is."""
+    teams = [team for place in actor.narrowed("runs.view") for team in actor.teams.get(place, ())]
     key = (
-        "decide-2:"
+        "decide-3:"
         + ",".join(sorted(str(workspace) for workspace in actor.workspaces("runs.view")))
         + (f":{actor.id}" if actor.kind == "agent" else "")
+        + (f":{hashlib.sha256(''.join(sorted(map(str, teams))).encode()).hexdigest()}" if teams else "")
     )
     return cache.get_or_set(key.replace(" ", ""), lambda: _timed(runs), KEPT)
 

@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 from django.core import signing
 
-from access import rules
 from access.errors import BadInput
 from access.models import Agent
 from access.rules import Actor
 from artifacts import messages, redaction, vault
 from artifacts.messages import MessagePreview
 from artifacts.models import Payload
+from runs import starting
 
 MAX_MESSAGE = 10 * 1024 * 1024
 MINUTES = 60  # that a token is good for
@@ -73,7 +73,7 @@ def load(token: str, *, by: Actor) -> Upload:
     named = _read(token)
     if named.get("by") != by.id:
         raise UploadGone
-    agent = rules.visible(by, Agent, "runs.start").filter(pk=named["agent"]).first()
+    agent = starting.agents(by).filter(pk=named["agent"]).first()
     if agent is None:
         raise UploadGone
     payload = Payload.objects.select_related("key").filter(pk=named["payload"], workspace_id=agent.workspace_id, erased_at=None).first()

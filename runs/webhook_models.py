@@ -57,6 +57,7 @@ class ReceivedWebhook(models.Model):
     settled_at = models.DateTimeField(null=True)
 
     workspace_path = "source__workspace"
+    team_path = "source__agent__team"
     view_capability = "runs.recover"
 
     class Meta:

@@ -26,6 +26,7 @@ WRITERS = {
     "runs/log.py": {"Run", "Event", "events"},
     "approvals/decisions.py": {"Decision", "decisions"},
     "access/roles.py": {"RoleVersion", "RoleChange"},
+    "access/teams.py": {"Team", "TeamMember", "TeamChange", "in_teams"},
     "access/audit.py": {"AuditEntry"},
     "access/sealing.py": {"AuditSeal", "Sealer"},
     "access/refusals.py": {"RefusalTally"},
@@ -87,7 +88,7 @@ VIEWS = re.compile(r"[/_](views|api|consumers|pages|sockets)\.py$")
 CAPABILITIES_READERS = {"access/rules.py"}
 FUNCTION_MAX, FILE_MAX = 60, 450  # lines
 LONGER = {  # file → lines at most, and why it is one file
-    "runs/listing.py": (460, "the list's rows, and each of its filters and words"),
+    "runs/listing.py": (480, "the list's rows, and each of its filters and words"),
     "runs/vocabulary.py": (560, "one class a type: the design's table"),
 }
 

@@ -1,4 +1,5 @@
-"""Nothing crosses workspaces: whoever belongs to another one is told of each object exactly what they are told of one that is not there.
+"""Nothing crosses workspaces, nor teams: whoever belongs to another one is told of each object exactly what they are told of one that is
+not there.
 
 Made from the table of all addresses (tests/test_who_may.py), so that a new address is asked for by itself.
 """
@@ -11,9 +12,12 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from access import teams
 from access.ids import uuid7
-from access.rules import ROLES
+from access.models import Membership, Role, User
+from access.rules import ROLES, SCOPED, TEAM
 from tests.cast import member
+from tests.factories import actor
 from tests.test_who_may import NOBODY, OPEN, STREAMS, TABLE, Who, ask, filled, no_connection_left, people, signed_in, things
 
 __all__ = ["no_connection_left", "people", "things"]  # fixtures
@@ -130,7 +134,6 @@ def test_a_stream_of_another_workspace_is_as_closed_as_one_of_nothing(things, ou
 def test_a_body_that_names_an_object_of_another_workspace_names_nothing(cast, things, people) -> None:
     """Olga may do everything in her own workspace; what she names in a form or a body is looked for there alone."""
     from runs import starting
-    from tests.factories import actor
 
     mine = starting.start(agent=cast.other_agent, owner=cast.olga, by=actor(cast.olga), title="Hers", agent_version="1")
     run, action = things["run"], things["action"]
@@ -179,3 +182,44 @@ def _swapped(value: Any, ids: Mapping[str, str]) -> Any:
             value = value.replace(one, other)
         return value
     return {name: _swapped(each, ids) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+# teams --------------------------------------------------------------------------------------------------------------------------------
+
+
+async def _streams(things, who: Who) -> dict[str, tuple[str, str]]:
+    """What is heard of each stream that names an object, and of the same of something that is not there."""
+    paths = {address: (kind, filled(address, things)) for kind, address, _ in STREAMS if "(?P" in address}
+    return {each: (await OPEN[kind](path, who), await OPEN[kind](missing(path, each), who)) for each, (kind, path) in paths.items()}
+
+
+OF_A_RUN = ("run_id", "<str:ref>", "action_id", "artifact_id", "reveal_id", "payload_id")
+
+
+def test_an_object_of_another_team_is_told_like_one_that_is_not_there(cast, things) -> None:
+    """Tess may all that can be narrowed to the own team, and is in another one than the agent whose runs these are."""
+    by = actor(cast.ada)
+    mine = teams.make(cast.workspace.pk, "Claims", by=by, why="They look after claims.")
+    teams.add_agent(things["team"], cast.agent.pk, runs=True, by=by, why="It sends their invoices.")
+    role = Role.objects.create(workspace=cast.workspace, name="of a team", capabilities=sorted(each + TEAM for each in SCOPED))
+    tess = User.objects.create_user("tess@fernhill.example", "correct horse battery", name="Tess")
+    Membership.objects.create(workspace=cast.workspace, user=tess, role=role)
+    teams.add(mine, tess.pk, by=by, why="She looks after claims.")
+    who, wrong = signed_in(tess), []
+    rows = [row for row in named() if any(each in row[1] for each in OF_A_RUN)]
+    for method, address, sent in rows:
+        path = filled(address, things)
+        theirs, none = asked(method, path, who, sent), asked(method, missing(path, address), who, sent)
+        if theirs != none:
+            wrong.append(f"{method} /{address}: {_differ(theirs, none)}")
+    assert len(rows) > 60 and not wrong, f"{len(wrong)} wrong\n" + "\n".join(wrong[:12])
+    streams = asyncio.run(_streams(things, who))
+    assert streams and all(words == ("none", "none") for words in streams.values()), streams
+    told_of = [ask("GET", path, who, {}) for path in ("/runs", "/inbox", "/recovery", "/api/v1/runs", "/api/v1/actions")]
+    run, action = things["run"], things["action"]
+    for answer in told_of:
+        assert answer.status_code == 200
+        assert not any(each in answer.content.decode() for each in (run.ref, str(run.pk), str(action.pk)))
+    teams.add(things["team"], tess.pk, by=by, why="She looks after invoices too.")
+    for path in (f"/runs/{run.pk}", f"/actions/{action.pk}", f"/artifacts/{things['artifact'].pk}"):
+        assert ask("GET", path, who, {}).status_code == 200, path

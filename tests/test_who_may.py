@@ -20,7 +20,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import get_resolver
 
-from access import break_glass, invitations, keys, roles
+from access import break_glass, invitations, keys, roles, teams
 from access.models import Agent, AgentKey, BreakGlass, RoleChange, User
 from access.people_models import Invitation
 from access.rules import SYSTEM, Actor, authenticate, person
@@ -120,6 +120,10 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("GET", "permissions/roles/<int:role_id>", "in in none none ok none ok ok none none none in", {}),
     ("POST", "permissions/roles/<int:role_id>", "in in none none no none ok no none none none in", {"data": {"name": ""}}),
     ("GET", "permissions/roles/<int:role_id>/versions/<int:version>", "in in none none ok none ok ok none none none in", {}),
+    ("GET", "permissions/teams/new", "in in ok no no no ok no no no no in", {}),
+    ("POST", "permissions/teams/new", "in in ok no no no ok no no no no in", {"data": {"name": ""}}),
+    ("GET", "permissions/teams/<uuid:team_id>", "in in none none ok none ok ok none none none in", {}),
+    ("POST", "permissions/teams/<uuid:team_id>", "in in none none no none ok no none none none in", {"data": {"do": "x"}}),
     ("GET", "permissions/changes/<uuid:change_id>", "in in none none ok none ok ok none none none in", {}),
     ("POST", "permissions/changes/<uuid:change_id>", "in in none none no none ok no none none none in", {"data": {"do": "x"}}),
     # the pages of runs
@@ -400,6 +404,7 @@ def things(cast, people) -> dict[str, Any]:
         "role": cast.workspace.roles.get(name="operator"),
         "key": keys.make(cast.agent, name="spare", by=SYSTEM)[0],
         "glass": broken_glass(cast),
+        "team": teams.make(cast.workspace.pk, "Billing", by=person(cast.ada.pk), why="They look after invoices."),
     }
 
 
@@ -462,7 +467,7 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values |= {"<uuid:reveal_id>": things["reveal"].pk, "<payload_id>": things["reveal"].payload_id}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0, "<int:page>": 1}
     values |= {"<artifact_id>": things["kept"].pk, "<upload_id>": things["upload"].pk}
-    values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook", "change")}
+    values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook", "change", "team")}
     values |= {"<int:role_id>": things["role"].pk, "<str:kind>": "agent"}
     values |= {blank: things["key"].agent_id for blank in ("<uuid:agent_id>", "<agent_id>")}
     values |= {"<uuid:glass_id>": things["glass"].pk}

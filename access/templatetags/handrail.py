@@ -376,7 +376,7 @@ def nav(context: template.Context) -> list[dict[str, Any]]:
     rooms = []
     for name, word, capabilities in NAV:
         url = nav_url(name)
-        if url and any(actor.workspaces(each) for each in capabilities):
+        if url and any(actor.somewhere(each) for each in capabilities):
             places = [url, *filter(None, map(nav_url, ALSO.get(name, ())))]
             within = any(request.path == each or request.path.startswith(each.rstrip("/") + "/") for each in places)
             here = context.get("room") == word.lower() or within
@@ -387,7 +387,7 @@ def nav(context: template.Context) -> list[dict[str, Any]]:
 @register.simple_tag(takes_context=True)
 def holds(context: template.Context, capability: str) -> bool:
     """Whether who looks holds this capability anywhere."""
-    return bool(context["request"].actor.workspaces(capability))
+    return bool(context["request"].actor.somewhere(capability))
 
 
 @register.simple_tag

@@ -62,7 +62,7 @@ def _delegate(notice: Notice) -> list[User]:
     given = notice.delegation
     if given is None or given.ended_at is not None or given.ends_at <= clock.now():
         return []
-    return [user for user in rules.holders(notice.workspace_id, "approvals.decide") if user.pk == given.to_id]
+    return [user for user in rules.some_holders(notice.workspace_id, "approvals.decide") if user.pk == given.to_id]
 
 
 def _who_may_say(action: ProposedAction) -> list[User]:
@@ -81,7 +81,7 @@ def _who_recovers(notice: Notice) -> list[User]:
     run = notice.run
     if run is None or run.state not in (State.PARKED, State.STALLED) or run.handed_to_id != notice.to_id:
         return []
-    holders = rules.holders(notice.workspace_id, "runs.recover")
+    holders = rules.holders(notice.workspace_id, "runs.recover", run.team_id)
     return [user for user in holders if notice.to_id in (None, user.pk)]
 
 
@@ -90,7 +90,7 @@ def _who_steers(notice: Notice) -> list[User]:
     run, on = notice.run, {"asks": "answer"}.get(notice.kind, notice.kind)
     if run is None or run.state != State.WAITING or run.waiting.get("on") != on:
         return []
-    holders = rules.holders(notice.workspace_id, "runs.steer")
+    holders = rules.holders(notice.workspace_id, "runs.steer", run.team_id)
     return [user for user in holders if str(user.pk) in _own(run)] or holders
 
 
@@ -98,7 +98,7 @@ def _of_run(notice: Notice) -> list[User]:
     run = notice.run
     if run is None:
         return []
-    return [user for user in rules.holders(notice.workspace_id, "runs.view") if str(user.pk) in _own(run)]
+    return [user for user in rules.holders(notice.workspace_id, "runs.view", run.team_id) if str(user.pk) in _own(run)]
 
 
 def _own(run: Run) -> set[str]:

@@ -73,7 +73,7 @@ def set_reminder(workspace_id: UUID, before: timedelta, *, by: Actor) -> None:
 
 def add_step(workspace_id: UUID, *, after: timedelta, to: UUID | None, by: Actor) -> None:
     """One more person in the chain; named again, they keep their place at another time."""
-    if to not in {user.pk for user in rules.holders(workspace_id, "approvals.decide")}:
+    if to not in {user.pk for user in rules.some_holders(workspace_id, "approvals.decide")}:
         raise OddChain("Choose somebody who may decide here.")
     if not timedelta(minutes=1) <= after <= LONGEST:
         raise OddChain("Wait at least a minute, and at most 30 days.")
@@ -97,13 +97,14 @@ def _open() -> QuerySet[ProposedAction]:
 
 
 def _escalate_by(step: EscalationStep) -> int:
-    if step.to not in rules.holders(step.workspace_id, "approvals.decide"):
+    to = rules.person(step.to_id)
+    if not rules.can_some(to, "approvals.decide", step.workspace_id):
         return 0  # they lost the right since; the others of the chain come in their time
     now = clock.now()
     went = Escalation.objects.filter(action=OuterRef("pk"), to=step.to_id)
     decided = Decision.objects.filter(action=OuterRef("pk"), round=OuterRef("round"), reviewer=step.to_id)
     unclaimed = Q(claimed_until=None) | Q(claimed_until__lte=now)
-    theirs = inbox.asked_of(Actor("human", str(step.to_id)))
+    theirs = inbox.asked_of(to) & rules.within(to, ProposedAction, "approvals.decide")
     rows = _open().filter(unclaimed, theirs, ~Exists(went), ~Exists(decided), workspace_id=step.workspace_id)
     due = list(rows.filter(proposed_at__lte=now - step.after).order_by("proposed_at").values_list("pk", "run_id")[:BATCH])
     return sum(_each(pk, run_id, lambda run, action: _escalate(run, action, step)) for pk, run_id in due)

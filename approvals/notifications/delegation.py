@@ -34,7 +34,7 @@ class AlreadyAway(Refusal):
 
 def delegate(workspace_id: UUID, *, by: Actor, to: UUID | None, starts_at: datetime, ends_at: datetime) -> Delegation:
     """`to` decides in the stead of `by` from one time to the other. The same again gives the first."""
-    if by.kind != "human" or not rules.can(by, "approvals.decide", workspace_id):
+    if by.kind != "human" or not rules.can_some(by, "approvals.decide", workspace_id):
         raise Forbidden("Only who decides can name somebody to decide for them.")
     _check(workspace_id, by, to, starts_at, ends_at)
     with transaction.atomic(durable=True):
@@ -68,7 +68,7 @@ def in_force(workspace_id: UUID) -> list[Delegation]:
     rows = list(_open(workspace_id).filter(starts_at__lte=clock.now()).select_related("giver", "to").order_by("starts_at"))
     if not rows:
         return []
-    allowed = {user.pk for user in rules.holders(workspace_id, "approvals.decide")}
+    allowed = {user.pk for user in rules.some_holders(workspace_id, "approvals.decide")}
     return [each for each in rows if {each.giver_id, each.to_id} <= allowed]
 
 
@@ -93,7 +93,7 @@ def to(actor: Actor) -> list[Delegation]:
 
 def candidates(actor: Actor, workspace_id: UUID) -> list[User]:
     """Who may be named: everybody else who may decide."""
-    return [user for user in rules.holders(workspace_id, "approvals.decide") if user.pk != actor.user_id]
+    return [user for user in rules.some_holders(workspace_id, "approvals.decide") if user.pk != actor.user_id]
 
 
 def among(workspace_id: UUID, people: Iterable[User]) -> list[Delegation]:

@@ -137,6 +137,7 @@ class Delegation(models.Model):
     created_at = models.DateTimeField(default=clock.now)
 
     workspace_path = "workspace"
+    team_path = ""
     view_capability = "approvals.view"
 
     class Meta:

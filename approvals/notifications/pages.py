@@ -68,7 +68,7 @@ def settings(actor: Actor, typed: Wishes | None = None) -> dict[str, Any]:
     """The person's own page. `typed`: what was chosen and could not be kept."""
     wishes = typed or preferences.of(actor.user_id)
     hook = Webhook.objects.filter(pk=actor.user_id).first()
-    decides = actor.workspaces("approvals.decide")
+    decides = actor.somewhere("approvals.decide")
     return {
         "rows": list(_rows(actor, wishes)),
         "wishes": wishes,
@@ -86,8 +86,8 @@ def settings(actor: Actor, typed: Wishes | None = None) -> dict[str, Any]:
         "given": [_away(each, wishes) for each in delegation.of(actor)] if decides else [],
         "taken": [_away(each, wishes) for each in delegation.to(actor)] if decides else [],
         "history": list(_history(actor)),
-        "recovers": bool(actor.workspaces("runs.recover")),
-        "manages": bool(actor.workspaces("access.manage")),
+        "recovers": bool(actor.somewhere("runs.recover")),
+        "manages": bool(actor.somewhere("access.manage")),
     }
 
 
@@ -98,14 +98,14 @@ def chain(workspace_id: UUID) -> dict[str, Any]:
         "remind_minutes": _minutes(before),
         "remind": _spell(before),
         "steps": [(step, _spell(step.after)) for step in chasing.steps(workspace_id)],
-        "people": rules.holders(workspace_id, "approvals.decide"),
+        "people": rules.some_holders(workspace_id, "approvals.decide"),
     }
 
 
 def _rows(actor: Actor, wishes: Wishes) -> Iterable[Row]:
     for kind, (title, sub) in WORDS.items():
         needs = ASKS.get(kind, "approvals.decide" if kind != "ended" else "runs.view")
-        if actor.workspaces(needs):
+        if actor.somewhere(needs):
             chosen = wishes.channels.get(kind, ())
             yield Row(kind, title, sub, "mail" in chosen, "webhook" in chosen)
 

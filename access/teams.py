@@ -1,0 +1,203 @@
+"""Changing teams: the only writer of them, of who is in them, and of the agents that work for them.
+
+Each change has a reason, stands in the team's history and in the audit trail, and is in force at once: whatever is open looks again. A run
+is of its agent's team, as that was when it started; with an agent its earlier runs can go along. The runs of a team that was deleted stay
+its own, so that only who sees everything sees them. docs/decisions/0022-teams.md says why.
+"""
+
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, Q
+
+from access import audit, characters, hiding, reasons, roles, standing
+from access.errors import BadInput, NotFound
+from access.models import Agent, Membership, Team, TeamChange, TeamMember, User
+from access.rules import Actor
+from config import clock
+
+MAX_TEAMS, MAX_NAME, SHOWN = 50, 60, 50
+Follow = Callable[[UUID, UUID | None], int]  # an agent's runs are of a team from now on; how many
+_follow: list[Follow] = []
+
+
+class TeamRefused(BadInput):
+    """This team can’t be so."""
+
+    what_next = "Nothing was changed. Mend what is said here."
+
+
+def runs_follow(follow: Follow) -> None:
+    """How the runs of an agent go along to another team. By the room that has them, at start-up."""
+    _follow[:] = [follow]
+
+
+def make(workspace_id: UUID, name: str, *, by: Actor, why: str) -> Team:
+    """A new team, with nobody in it."""
+    name = _fit(name)
+    with transaction.atomic():
+        roles.hold(workspace_id)
+        if Team.objects.filter(workspace_id=workspace_id, deleted_at=None).count() >= MAX_TEAMS:
+            raise TeamRefused(f"There are {MAX_TEAMS} teams already.")
+        _check_free(workspace_id, name)
+        team = Team.objects.create(workspace_id=workspace_id, name=name)
+        _written(team, "team_made", by, why)
+    return team
+
+
+def rename(team: Team, name: str, *, by: Actor, why: str) -> Team:
+    name = _fit(name)
+    with transaction.atomic():
+        now = _held(team)
+        if name == now.name:
+            raise TeamRefused("That is its name already.")
+        _check_free(now.workspace_id, name, but=now.pk)
+        now.name = name
+        Team.objects.filter(pk=now.pk).update(name=name)
+        _written(now, "team_renamed", by, why)
+    return now
+
+
+def disband(team: Team, *, by: Actor, why: str) -> None:
+    """Nobody is in it any more, and its agents are of none. Its runs stay its own: only who sees everything sees them then."""
+    with transaction.atomic():
+        now = _held(team)
+        TeamMember.objects.filter(team=now).delete()
+        Agent.objects.filter(team=now).update(team=None)
+        Team.objects.filter(pk=now.pk).update(deleted_at=clock.now())
+        _look_again(now.workspace_id)
+        _written(now, "team_deleted", by, why)
+
+
+def add(team: Team, user_id: UUID | None, *, by: Actor, why: str) -> None:
+    """Somebody of the workspace comes into it."""
+    with transaction.atomic():
+        now = _held(team)
+        member = candidates(now).filter(user_id=user_id).first() if user_id else None
+        if member is None:
+            raise TeamRefused("Choose somebody of this workspace who is not in it yet.")
+        TeamMember.objects.create(team=now, membership=member, added_by_id=by.user_id)
+        _written(now, "team_joined", by, why, user=member.user_id)
+
+
+def remove(team: Team, user_id: UUID | None, *, by: Actor, why: str) -> None:
+    """Somebody leaves it. What they have open of its runs closes, unless they see everything."""
+    with transaction.atomic():
+        now = _held(team)
+        if not TeamMember.objects.filter(team=now, membership__user=user_id).delete()[0]:
+            raise TeamRefused("They are not in it any more.")
+        _written(now, "team_left", by, why, user=user_id)
+
+
+def add_agent(team: Team, agent_id: UUID | None, *, runs: bool, by: Actor, why: str) -> int:
+    """An agent works for it from now on. `runs`: those that it has so far go along. Gives how many did."""
+    with transaction.atomic():
+        now = _held(team)
+        others = Agent.objects.filter(pk=agent_id, workspace_id=now.workspace_id).exclude(team=now)
+        if not others.update(team=now):
+            raise TeamRefused("Choose an agent of this workspace that does not work for it yet.")
+        return _moved(now, "team_agent_joined", agent_id, now.pk, runs=runs, by=by, why=why)
+
+
+def remove_agent(team: Team, agent_id: UUID | None, *, runs: bool, by: Actor, why: str) -> int:
+    """An agent is of no team from now on. `runs`: nor are those that it has so far, and only who sees everything sees them."""
+    with transaction.atomic():
+        now = _held(team)
+        if not Agent.objects.filter(pk=agent_id, team=now).update(team=None):
+            raise TeamRefused("It does not work for this team any more.")
+        return _moved(now, "team_agent_left", agent_id, None, runs=runs, by=by, why=why)
+
+
+# what there is --------------------------------------------------------------------------------------------------------------------
+
+
+def listed(workspace_id: UUID) -> list[Team]:
+    """The teams that there are, by name, each with `people` and `works`: how many members and agents it has. One query."""
+    rows = Team.objects.filter(workspace_id=workspace_id, deleted_at=None)
+    counted = rows.annotate(people=Count("members", filter=_ACTIVE, distinct=True), works=Count("agents", distinct=True))
+    return sorted(counted, key=lambda team: team.name.lower())
+
+
+def members(team: Team) -> list[TeamMember]:
+    """Who is in it, by name, with who added them."""
+    rows = TeamMember.objects.filter(team=team, membership__deactivated_at=None, membership__user__is_active=True)
+    return list(rows.select_related("membership__user", "membership__role", "added_by").order_by("membership__user__name"))
+
+
+def agents(team: Team) -> list[Agent]:
+    return list(Agent.objects.filter(team=team).select_related("owner").order_by("name"))
+
+
+def candidates(team: Team):  # noqa: ANN201  a query set
+    """Who could come into it, by name."""
+    rows = Membership.objects.filter(workspace_id=team.workspace_id, deactivated_at=None, user__is_active=True)
+    return rows.exclude(in_teams__team=team).select_related("user").order_by("user__name")
+
+
+def other_agents(team: Team) -> list[Agent]:
+    """Those that could come to work for it, by name."""
+    return list(Agent.objects.filter(workspace_id=team.workspace_id).exclude(team=team).select_related("team").order_by("name"))
+
+
+def history(team: Team) -> list[TeamChange]:
+    """What was changed about it, the newest first."""
+    rows = TeamChange.objects.filter(team=team).select_related("user", "agent", "by").order_by("-at", "-pk")
+    return list(rows[:SHOWN])
+
+
+def of_people(workspace_id: UUID, users: Collection[UUID]) -> dict[UUID, list[str]]:
+    """By person: the names of the teams that they are in here."""
+    rows = TeamMember.objects.filter(team__workspace=workspace_id, membership__user__in=users).order_by("team__name")
+    found: dict[UUID, list[str]] = {}
+    for user, name in rows.values_list("membership__user", "team__name"):
+        found.setdefault(user, []).append(name)
+    return found
+
+
+_ACTIVE = Q(members__membership__deactivated_at=None, members__membership__user__is_active=True)
+
+# how ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _held(team: Team) -> Team:
+    """As it is now that nobody else changes it; NotFound once it is deleted."""
+    roles.hold(team.workspace_id)
+    now = Team.objects.filter(pk=team.pk, deleted_at=None).first()
+    if now is None:
+        raise NotFound
+    return now
+
+
+def _fit(name: str) -> str:
+    name = " ".join(name.split())
+    if not 1 <= characters.seen_length(name) <= len(name) <= MAX_NAME or "\0" in name or characters.has_hidden(name):
+        raise TeamRefused(f"Its name has 1 to {MAX_NAME} characters that can be seen.")
+    if held := hiding.detectors.holds(name):
+        raise TeamRefused(f"Its name holds what looks like {held}, and everybody sees it.")
+    return name
+
+
+def _check_free(workspace_id: UUID, name: str, *, but: UUID | None = None) -> None:
+    if Team.objects.filter(workspace_id=workspace_id, deleted_at=None, name__iexact=name).exclude(pk=but).exists():
+        raise TeamRefused(f"There is a team “{name}” already.")
+
+
+def _moved(team: Team, verb: str, agent_id: UUID | None, to: UUID | None, *, runs: bool, by: Actor, why: str) -> int:
+    went = _follow[0](agent_id, to) if runs and agent_id and _follow else 0
+    _look_again(team.workspace_id)
+    _written(team, verb, by, why, agent=agent_id, runs=went)
+    return went
+
+
+def _look_again(workspace_id: UUID) -> None:
+    """Whoever is here may see other runs now."""
+    standing.raise_versions(User.objects.filter(memberships__workspace=workspace_id, memberships__deactivated_at=None))
+
+
+def _written(team: Team, verb: str, by: Actor, why: str, *, user: UUID | None = None, agent: UUID | None = None, runs: int = 0) -> None:
+    kept = reasons.keep(team.workspace_id, why)
+    about = {"user_id": user, "agent_id": agent, "runs": runs}
+    TeamChange.objects.create(team=team, what=verb.removeprefix("team_"), name=team.name, why=kept, by_id=by.user_id, **about)
+    told = {"why": str(kept)} | ({"to": str(user)} if user else {}) | ({"agent": str(agent), "runs": runs} if agent else {})
+    audit.record(by, verb, workspace_id=team.workspace_id, subject=("team", team.pk), **told)
