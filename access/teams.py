@@ -93,20 +93,24 @@ def remove(team: Team, user_id: UUID | None, *, by: Actor, why: str) -> None:
 def add_agent(team: Team, agent_id: UUID | None, *, runs: bool, by: Actor, why: str) -> int:
     """An agent works for it from now on. `runs`: those that it has so far go along. Gives how many did."""
     with transaction.atomic():
+        went = _take_along(team, agent_id, team.pk) if runs else 0
         now = _held(team)
         others = Agent.objects.filter(pk=agent_id, workspace_id=now.workspace_id).exclude(team=now)
         if not others.update(team=now):
             raise TeamRefused("Choose an agent of this workspace that does not work for it yet.")
-        return _moved(now, "team_agent_joined", agent_id, now.pk, runs=runs, by=by, why=why)
+        _moved(now, "team_agent_joined", agent_id, went, by=by, why=why)
+    return went
 
 
 def remove_agent(team: Team, agent_id: UUID | None, *, runs: bool, by: Actor, why: str) -> int:
     """An agent is of no team from now on. `runs`: nor are those that it has so far, and only who sees everything sees them."""
     with transaction.atomic():
+        went = _take_along(team, agent_id, None) if runs else 0
         now = _held(team)
         if not Agent.objects.filter(pk=agent_id, team=now).update(team=None):
             raise TeamRefused("It does not work for this team any more.")
-        return _moved(now, "team_agent_left", agent_id, None, runs=runs, by=by, why=why)
+        _moved(now, "team_agent_left", agent_id, went, by=by, why=why)
+    return went
 
 
 # what there is --------------------------------------------------------------------------------------------------------------------
@@ -183,11 +187,15 @@ def _check_free(workspace_id: UUID, name: str, *, but: UUID | None = None) -> No
         raise TeamRefused(f"There is a team “{name}” already.")
 
 
-def _moved(team: Team, verb: str, agent_id: UUID | None, to: UUID | None, *, runs: bool, by: Actor, why: str) -> int:
-    went = _follow[0](agent_id, to) if runs and agent_id and _follow else 0
+def _take_along(team: Team, agent_id: UUID | None, to: UUID | None) -> int:
+    """The runs of an agent. First of all, for whoever writes a run locks it before its workspace."""
+    here = agent_id is not None and Agent.objects.filter(pk=agent_id, workspace_id=team.workspace_id).exists()
+    return _follow[0](agent_id, to) if here and agent_id and _follow else 0
+
+
+def _moved(team: Team, verb: str, agent_id: UUID | None, runs: int, *, by: Actor, why: str) -> None:
     _look_again(team.workspace_id)
-    _written(team, verb, by, why, agent=agent_id, runs=went)
-    return went
+    _written(team, verb, by, why, agent=agent_id, runs=runs)
 
 
 def _look_again(workspace_id: UUID) -> None:

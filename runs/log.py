@@ -227,8 +227,13 @@ def create(run: Run) -> Held:
 
 
 def give_to_team(agent_id: UUID, team_id: UUID | None) -> int:
-    """All runs of an agent are of this team from now on. Gives how many. It stands in no log: a run is what it was, others see it."""
-    return Run.objects.filter(agent_id=agent_id).exclude(team_id=team_id).update(team_id=team_id)
+    """All runs of an agent are of this team from now on. Gives how many. It stands in no log: a run is what it was, others see it.
+
+    In the caller's transaction, before it locks anything else.
+    """
+    rows = Run.objects.filter(agent_id=agent_id).exclude(team_id=team_id)
+    found = list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
+    return rows.update(team_id=team_id) if found else 0
 
 
 def finish(held: Held) -> None:

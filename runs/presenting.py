@@ -192,7 +192,6 @@ class View:
         return rules.can(self.actor, capability, self.run.workspace_id, self.run.team_id)
 
     def _able(self, capability: str) -> list[User]:
-        """Who may do this to the run, by name."""
         return rules.holders(self.run.workspace_id, capability, self.run.team_id)
 
     @property
