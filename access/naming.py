@@ -102,7 +102,7 @@ def _glasses(ids: Collection[str]) -> dict[str, Named]:
 def _roles(ids: Collection[str]) -> dict[str, Named]:
     numbers = [number for each in ids if (number := as_number(each, digits=18)) is not None]
     rows = Role.objects.filter(pk__in=numbers).values_list("pk", "name")
-    return {str(pk): Named(name.capitalize()) for pk, name in rows}
+    return {str(pk): Named(name.capitalize(), "Roles", reverse("access:role", args=[pk])) for pk, name in rows}
 
 
 def _teams(ids: Collection[str]) -> dict[str, Named]:

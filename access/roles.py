@@ -362,6 +362,7 @@ def _put_in_force(
     more, less = changes(before, wanted.holds)
     verb = "role_made" if base == 0 else "role_retired" if wanted.retired else "role_changed"
     told = {"version": role.version, "added": list(more), "removed": list(less), "restores": wanted.restores}
+    told |= {"why": str(why)} if why else {}
     told |= {"change": str(change), "asked_by": str(asked_by)} if change else {}
     audit.record(actor, verb, workspace_id=workspace_id, subject=("role", role.pk), **told)
     return role
@@ -404,6 +405,7 @@ def _record(by: Actor, verb: str, change: RoleChange) -> None:
     before = rules.held_by(change.role) if change.role else ()
     more, less = changes(before, change.holds)
     told = {"change": str(change.pk), "base": change.base, "added": list(more), "removed": list(less)}
+    told |= {"why": str(change.why)} if change.why else {}
     audit.record(by, verb, workspace_id=change.workspace_id, subject=("role", change.role_id or ""), **told)
 
 

@@ -64,7 +64,7 @@ def told(entries: Sequence[AuditEntry]) -> list[Told]:
 def _named_in(entry: AuditEntry) -> Iterable[tuple[str, str]]:
     yield entry.actor_kind, entry.actor_id
     yield entry.subject_kind, entry.subject_id
-    for key, kind in (("run", "run"), ("to", "user"), ("agent", "agent")):
+    for key, kind in (("run", "run"), ("to", "user"), ("agent", "agent"), ("asked_by", "user")):
         if isinstance(entry.data.get(key), str):
             yield kind, entry.data[key]
 
@@ -125,7 +125,16 @@ def _what(entry: AuditEntry, verb: Verb, subject: Named | None, names: Mapping[t
         if known := names.get((kind, str(data.get(key)))):
             data[key] = known.name
     data["subject"] = subject.name if subject else entry.subject_id[:8] if verb is not UNKNOWN else ""
-    return _Words().vformat(verb.words, (), data) if verb.words else entry.verb.replace("_", " ").capitalize()
+    words = _Words().vformat(verb.words, (), data) if verb.words else entry.verb.replace("_", " ").capitalize()
+    return words + _difference(data, names) if entry.subject_kind == "role" else words
+
+
+def _difference(data: Mapping[str, Any], names: Mapping[tuple[str, str], Named]) -> str:
+    """What a change of a role gives and takes, and who asked the second admin for it; it begins with a colon, or is empty."""
+    more, less = ("; ".join(_lower(rules.CAPABILITIES.get(each, each)) for each in data.get(key) or ()) for key in ("added", "removed"))
+    asked = names.get(("user", str(data.get("asked_by"))))
+    parts = [f"may now {more}" if more else "", f"may no longer {less}" if less else "", f"as {asked.name} asked" if asked else ""]
+    return f": {', '.join(filter(None, parts))}" if any(parts) else ""
 
 
 def _asked(entry: AuditEntry) -> str:

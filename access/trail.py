@@ -11,7 +11,7 @@ from access import naming, rules
 from access.audit import GROUPS, VERBS
 from access.errors import BadInput
 from access.ids import as_uuid
-from access.models import Agent, AuditEntry, Membership
+from access.models import Agent, AuditEntry, Membership, Role
 
 PAGE = 50
 COUNTED = 10_000  # entries that are counted; more are “10,000+”
@@ -122,14 +122,16 @@ def _about_run(run_id: UUID) -> Q:
 
 
 def _says(workspace_id: UUID, q: str) -> Q:
-    """Entries by somebody of this name, about this run, or whose words have it."""
+    """Entries by somebody of this name, about this run or a role of this name, or whose words have it."""
     low = q.lower()
     people = Membership.objects.filter(workspace_id=workspace_id, user__name__icontains=q).values_list("user_id", flat=True)
     agents = Agent.objects.filter(workspace_id=workspace_id, name__icontains=q).values_list("pk", flat=True)
     ids = [str(pk) for pk in [*people[:200], *agents[:200]]]
+    roles = [str(pk) for pk in Role.objects.filter(workspace_id=workspace_id, name__icontains=q).values_list("pk", flat=True)[:200]]
     verbs = [verb for verb, told in VERBS.items() if low in told.words.lower() or low in GROUPS[told.group].lower()]
     rights = [right for right, words in rules.CAPABILITIES.items() if low in words.lower()]
     told = Q(actor_id__in=ids) | Q(subject_id__in=ids) | Q(verb__in=verbs) | Q(data__right__in=rights)
+    told |= Q(subject_kind="role", subject_id__in=roles) | Q(data__role__icontains=q) | Q(data__was__icontains=q)
     if (exact := as_uuid(q)) is not None:
         told |= Q(subject_id=str(exact)) | Q(pk=exact)
     run = naming.run(workspace_id, q)

@@ -112,7 +112,8 @@ def make(workspace_id: UUID, *, by: Actor, event: str, tool: str, path: str, kin
             raise PolicyRefused(f"There are {MAX_POLICIES} already. Withdraw one that is no longer needed.")
         said = reasons.keep(workspace_id, why)
         made = RedactionPolicy.objects.create(workspace_id=workspace_id, number=number, why=said, made_by_id=by.user_id, **fields)
-        audit.record(by, "redaction_policy_made", workspace_id=workspace_id, subject=("redaction_policy", made.pk), number=number)
+        told = {"number": number, "why": str(said)}
+        audit.record(by, "redaction_policy_made", workspace_id=workspace_id, subject=("redaction_policy", made.pk), **told)
         transaction.on_commit(lambda: _known.pop(workspace_id, None))
     return made
 
@@ -125,7 +126,8 @@ def withdraw(row: RedactionPolicy, *, by: Actor, why: str, base: int) -> None:
         gone = {"withdrawn_in": number, "withdrawn_by_id": by.user_id, "withdrawn_at": clock.now(), "withdrawn_why": said}
         if RedactionPolicy.objects.filter(pk=row.pk, withdrawn_in=None).update(**gone) != 1:
             raise RedactionChanged("It was withdrawn already.")
-        audit.record(by, "redaction_policy_withdrawn", workspace_id=row.workspace_id, subject=("redaction_policy", row.pk), number=number)
+        told = {"number": number, "why": str(said)}
+        audit.record(by, "redaction_policy_withdrawn", workspace_id=row.workspace_id, subject=("redaction_policy", row.pk), **told)
         transaction.on_commit(lambda: _known.pop(row.workspace_id, None))
 
 

@@ -7,11 +7,12 @@ import json
 import pytest
 from django.test import Client
 
-from access import audit, rules, sealing, trail
-from access.models import AuditEntry, User
+from access import audit, roles, rules, sealing, trail
+from access.models import AuditEntry, Role, User
 from access.rules import NOBODY, SYSTEM
 from approvals import freezes
 from tests.approvals.mailing import propose_mail
+from tests.cast import member
 from tests.factories import actor, make_run
 
 pytestmark = pytest.mark.django_db
@@ -63,6 +64,20 @@ def test_a_refusal_is_said_to_be_one_with_the_right_that_was_missing(cast, page)
 def test_the_reason_that_somebody_gave_stands_beside_what_they_did(cast, page):
     freezes.freeze(cast.workspace.pk, what="workspace", by=actor(cast.ada), reason="Wrong amounts since noon.")
     assert "Froze the workspace" in page() and "Wrong amounts since noon." in page()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_change_of_a_role_is_told_with_its_difference_who_asked_for_it_and_why_and_is_found_by_its_name(cast, page):
+    rafael = member(cast.workspace, "rafael", "admin")
+    role = Role.objects.get(workspace=cast.workspace, name="operator")
+    wanted = roles.Wanted("operator", frozenset({*role.capabilities, "audit.view"} - {"runs.start"}))
+    asked = roles.ask(cast.workspace.pk, role, wanted, base=role.version, by=actor(cast.ada), why="Otto looks after it at weekends.")
+    html = page("?q=operator")
+    assert "1 entry found" in html and "Asked for a change of the role Operator: may now read the audit trail, may no longer start" in html
+    roles.confirm(asked.change, by=actor(rafael))
+    html = page("?q=operator")
+    assert "2 entries found" in html and html.count("Otto looks after it at weekends.") == 2
+    assert f"as {cast.ada.name} asked" in html and f'href="/permissions/roles/{role.pk}"' in html
 
 
 def test_names_are_those_of_now_and_what_is_gone_is_still_told(cast, page):
@@ -173,7 +188,7 @@ def test_a_page_takes_few_queries_however_long_the_log_is(cast, django_assert_ma
         for n in range(10_050)
     )
     client = browser(cast.ada)
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(20):
         html = client.get("/permissions/log?what=reveal&q=riley").content.decode()
     assert html.count("Riley") >= 50 and "1,675 entries found" in html
     with django_assert_max_num_queries(12):

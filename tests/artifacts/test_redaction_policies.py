@@ -131,6 +131,8 @@ def test_an_admin_tries_a_policy_on_a_sample_keeps_it_and_withdraws_it(cast, ada
     assert "Withdrawn by Ada" in text(ada.get("/permissions/redaction"))
     morgan = Client()
     morgan.force_login(cast.morgan)
+    log = text(morgan.get("/permissions/log?what=vault"))  # with the reasons, and where they hold
+    assert "The CRM has notes." in log and "Not needed." in log and "Redaction policies" in log
     assert (
         morgan.get("/permissions/redaction").status_code == 200
         and "Withdraw</button>" not in morgan.get("/permissions/redaction").content.decode()
