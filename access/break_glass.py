@@ -73,7 +73,8 @@ def take(workspace_id: UUID, capabilities: Iterable[str], *, by: Actor, reason: 
         wanted = [each for each in wanted if not rules.can(by, each, workspace_id)]
         if not wanted:
             raise GlassRefused("You hold these rights already; there is nothing to take.")
-        held = sorted({*wanted, *(seen for each in wanted for seen in SEEING.get(each, ()))})
+        seeing = {seen for each in wanted for seen in SEEING.get(each, ())}
+        held = sorted({*wanted, *(each for each in seeing if not rules.can(by, each, workspace_id))})
         now = clock.now()
         until = now + timedelta(minutes=minutes)
         kept = reasons.keep(workspace_id, reason)
