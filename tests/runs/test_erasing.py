@@ -97,6 +97,8 @@ def test_all_versions_go_at_once(cast, client):
     client.force_login(cast.ada)
     assert "Erased 3 payloads" in erase_on_the_page(client, run, made[1], what="all").content.decode()
     assert all(again(each).erased_at for each in made)
+    page = client.get(reverse("artifacts:artifact", args=(made[1].pk,))).content.decode()
+    assert "Nothing to compare: what was erased is gone for good." in page and "Download both" not in page
 
 
 @pytest.mark.parametrize("typed", [{"reason": ""}, {"reason": "other"}, {"reason": "because"}, {"shown": "0" * 64}, {"words": "x" * 501}])
