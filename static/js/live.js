@@ -194,7 +194,7 @@
 
   function note(notice, socket) {
     const away = socket && (socket.state === "lost" || socket.state === "connecting");
-    const late = away && Date.now() - socket.lostAt >= NOTICE_AFTER;
+    const late = away && (socket.refused || Date.now() - socket.lostAt >= NOTICE_AFTER); // a refusal does not pass by itself
     if (late) {
       write(notice.querySelector("[data-live-word]"), socket.word);
       write(notice.querySelector("[data-live-next]"), String(socket.seq + 1));
