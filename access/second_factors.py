@@ -81,7 +81,7 @@ class Held:
     """What somebody has."""
 
     codes: Authenticator | None
-    recovery_left: int
+    recovery_left: int | None  # None: none were ever made
     passkeys: tuple[Authenticator, ...]
 
     @property
@@ -91,9 +91,9 @@ class Held:
 
 def held(user: User) -> Held:
     found = list(Authenticator.objects.filter(user=user).order_by("created_at"))
-    recovery = next((each.wrap().get_unused_codes() for each in found if each.type == RECOVERY), [])
+    recovery = next((each.wrap().get_unused_codes() for each in found if each.type == RECOVERY), None)
     codes = next((each for each in found if each.type == CODES), None)
-    return Held(codes, len(recovery), tuple(each for each in found if each.type == PASSKEY))
+    return Held(codes, None if recovery is None else len(recovery), tuple(each for each in found if each.type == PASSKEY))
 
 
 # codes -----------------------------------------------------------------------------------------------------------------------------

@@ -46,7 +46,8 @@ def test_somebody_is_invited_comes_in_keeps_a_passkey_and_codes_and_is_let_go(br
             mei.goto(f"{base}/runs")
             expect(mei.locator("html[data-live=open]")).to_be_attached()
             let_go(ada, server, NAME)
-            expect(mei.locator("html[data-live=lost]")).to_be_attached()  # what she has open is cut off by itself
+            expect(mei.locator("html[data-live=lost]")).to_be_attached()  # what she has open is cut off by itself, and says why
+            expect(mei.locator("#reconnecting")).to_contain_text("You are signed out.")
             mei.goto(f"{base}/account")
             expect(mei).to_have_url(re.compile("/sign-in"))
         looks_right(ada, server.base_url, "/people")
@@ -79,6 +80,7 @@ def keeps_a_passkey(mei: Page) -> None:
     mei.get_by_role("button", name="Add a passkey").click()
     expect(mei.get_by_text("Your passkey is kept.")).to_be_visible()
     expect(mei.locator("#factors").get_by_text("Her laptop")).to_be_visible()
+    expect(mei.locator("#factors").get_by_text("None made yet")).to_be_visible()  # recovery codes come with those of an app
 
 
 def sets_up_codes(mei: Page, base: str) -> list[str]:
