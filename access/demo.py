@@ -14,7 +14,7 @@ ABOUT = {
     "reviewer": "Decides: approves or rejects what the agents ask for.",
     "manager": "Sees every run of the team and its evidence. Decides nothing.",
     "operator": "Starts, steers and stops runs, helps those that are stuck. Says what happened where nobody can know.",
-    "admin": "Changes policies, freezes, sees every run. Decides nothing.",
+    "admin": "Changes roles and policies, looks after people and keys, freezes. Decides nothing.",
 }
 FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO", "HTTP_X_REAL_IP", "HTTP_VIA")
 
