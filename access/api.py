@@ -27,10 +27,16 @@ class Known(HttpAuthBase):
     def __call__(self, request: HttpRequest) -> Actor:
         actor: Actor = request.actor
         if not actor.is_known:
-            raise NotSignedIn
+            raise _nobody(request)
         if actor.kind == "human" and request.method not in SAFE and check_csrf(request) is not None:
             raise ForgedRequest
         return actor
+
+
+def _nobody(request: HttpRequest) -> NotSignedIn:
+    """A program that did send its key is told that it is the key: else its owner looks for the fault in the program."""
+    sent = request.headers.get("Authorization", "").lower().startswith("bearer ")
+    return NotSignedIn("The key that was sent opens nothing: it was revoked, has ended, or never was one." if sent else "")
 
 
 class KnownForAwhile(HttpAuthBase):
@@ -41,7 +47,7 @@ class KnownForAwhile(HttpAuthBase):
     async def __call__(self, request: HttpRequest) -> Actor:
         actor = await database_sync_to_async(afresh, thread_sensitive=False)(request)
         if not actor.is_known:
-            raise NotSignedIn
+            raise _nobody(request)
         return actor
 
 

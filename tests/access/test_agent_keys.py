@@ -139,6 +139,9 @@ def test_a_revoked_key_lets_nobody_in_and_its_open_streams_look_again_at_once(ca
         standing.changed.disconnect(dispatch_uid="test-keys")
     assert told == [{held.standing}] and bearer(token) == rules.refresh(held) == rules.NOBODY
     assert AuditEntry.objects.filter(verb="key_revoked").count() == 1
+    said = Client().get("/api/v1/runs", headers={"Authorization": f"Bearer {token}"})
+    assert said.status_code == 401 and said.json()["detail"].startswith("The key that was sent opens nothing: it was revoked")
+    assert Client().get("/api/v1/runs").json()["detail"] == "Nobody is signed in."
 
 
 def test_the_last_use_is_kept_to_the_minute_and_written_once_in_it(cast, later, django_assert_max_num_queries):
