@@ -9,6 +9,7 @@ from access import naming
 from access.naming import Named, uuids
 from approvals.models import Freeze, PolicySet, ProposedAction, ReviewerGroup, StandingGrant
 from artifacts.redaction import plain
+from runs.engine.tools import TOOLS
 
 
 def register() -> None:
@@ -22,7 +23,12 @@ def register() -> None:
 
 def _actions(ids: Collection[str]) -> dict[str, Named]:
     rows = ProposedAction.objects.filter(pk__in=uuids(ids)).values_list("pk", "tool", "run__ref")
-    return {str(pk): Named(tool, ref, reverse("approvals:action", args=[pk])) for pk, tool, ref in rows}
+    return {str(pk): Named(_title(tool), ref, reverse("approvals:action", args=[pk])) for pk, tool, ref in rows}
+
+
+def _title(tool: str) -> str:
+    """As the pages call it; a tool that is no longer there has its name only."""
+    return TOOLS[tool].title if tool in TOOLS else tool
 
 
 def _policies(ids: Collection[str]) -> dict[str, Named]:

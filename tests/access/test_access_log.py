@@ -11,6 +11,7 @@ from access import audit, roles, rules, sealing, trail
 from access.models import AuditEntry, Role, User
 from access.rules import NOBODY, SYSTEM
 from approvals import freezes
+from runs.engine.tools import TOOLS
 from tests.approvals.mailing import propose_mail
 from tests.cast import member
 from tests.factories import actor, make_run
@@ -126,6 +127,8 @@ def test_it_is_found_by_person_group_label_day_run_and_words(cast, page):
     assert found(f"?run={other.run.pk}") >= {"Sam", "Otto"} and "Riley" not in found(f"?run={other.run.pk}")
     assert found(f"?q={run.ref}&what=reveal") == found("?q=riley&what=reveal") == {"Riley"}
     assert found("?q=revealed") == {"Riley", "Sam"} and found("?q=recalled") == {"Otto"}
+    entry(cast, cast.ada, "action_tried", subject=("action", other.action.pk))
+    assert f"Tried {TOOLS[other.action.tool].title} again in the simulator" in page("?q=simulator")
     today = AuditEntry.objects.latest("at").at.date()
     assert found(f"?since={today}&until={today}&what=reveal") == {"Riley", "Sam"} and found("?until=2020-01-01") == set()
     assert "No entry is like that" in page("?q=nothing-of-the-sort") and "No entry is like that" in page("?run=RN-0000")
