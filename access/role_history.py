@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from access import naming, permissions, reasons
-from access.ids import as_number
+from access.ids import as_number, as_uuid
 from access.models import AuditEntry, Role, RoleVersion
 
 # verb → what the page of permissions says of it
@@ -56,11 +56,13 @@ def entries(workspace_id: UUID) -> list[Entry]:
     ids = {number for each in found if (number := as_number(each.subject_id, digits=18)) is not None}
     here = Role.objects.in_bulk(ids)
     whys = {(pk, number): why for pk, number, why in RoleVersion.objects.filter(role__in=ids).values_list("role_id", "version", "why")}
-    words = reasons.shown(whys.values())
-    return [_entry(each, names, here, {key: words.get(why, "") for key, why in whys.items()}) for each in found]
+    given = {each.pk: as_uuid(str(each.data.get("why", ""))) for each in found}  # an entry of before has none
+    words = reasons.shown([*whys.values(), *given.values()])
+    said = {key: words.get(why, "") for key, why in whys.items()}
+    return [_entry(each, names, here, said, words.get(given[each.pk] or UUID(int=0), "")) for each in found]
 
 
-def _entry(of: AuditEntry, names: dict[str, str], here: dict[int, Role], whys: dict[tuple[int, int], str]) -> Entry:
+def _entry(of: AuditEntry, names: dict[str, str], here: dict[int, Role], whys: dict[tuple[int, int], str], given: str) -> Entry:
     role = here.get(as_number(of.subject_id, digits=18))
     version = of.data.get("version")
     return Entry(
@@ -72,5 +74,5 @@ def _entry(of: AuditEntry, names: dict[str, str], here: dict[int, Role], whys: d
         names.get(of.data.get("asked_by", ""), ""),
         tuple(permissions.right(each).title for each in of.data.get("added", ())),
         tuple(permissions.right(each).title for each in of.data.get("removed", ())),
-        whys.get((role.pk, version), "") if role and version else "",
+        given or (whys.get((role.pk, version), "") if role and version else ""),
     )

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.urls import NoReverseMatch, reverse
 
-from access import naming, reasons, rules
+from access import naming, permissions, reasons, rules
 from access.audit import VERBS, Verb
 from access.errors import Refusal
 from access.ids import as_uuid
@@ -131,10 +131,10 @@ def _what(entry: AuditEntry, verb: Verb, subject: Named | None, names: Mapping[t
 
 def _difference(data: Mapping[str, Any], names: Mapping[tuple[str, str], Named]) -> str:
     """What a change of a role gives and takes, and who asked the second admin for it; it begins with a colon, or is empty."""
-    more, less = ("; ".join(_lower(rules.CAPABILITIES.get(each, each)) for each in data.get(key) or ()) for key in ("added", "removed"))
+    more, less = (", ".join(f"“{permissions.right(each).title}”" for each in data.get(key) or ()) for key in ("added", "removed"))
     asked = names.get(("user", str(data.get("asked_by"))))
-    parts = [f"may now {more}" if more else "", f"may no longer {less}" if less else "", f"as {asked.name} asked" if asked else ""]
-    return f": {', '.join(filter(None, parts))}" if any(parts) else ""
+    parts = [f"now {more}" if more else "", f"no longer {less}" if less else "", f"as {asked.name} asked" if asked else ""]
+    return f": {'; '.join(filter(None, parts))}" if any(parts) else ""
 
 
 def _asked(entry: AuditEntry) -> str:

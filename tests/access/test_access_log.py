@@ -71,14 +71,16 @@ def test_the_reason_that_somebody_gave_stands_beside_what_they_did(cast, page):
 def test_a_change_of_a_role_is_told_with_its_difference_who_asked_for_it_and_why_and_is_found_by_its_name(cast, page):
     rafael = member(cast.workspace, "rafael", "admin")
     role = Role.objects.get(workspace=cast.workspace, name="operator")
-    wanted = roles.Wanted("operator", frozenset({*role.capabilities, "audit.view"} - {"runs.start"}))
+    wanted = roles.Wanted("operator", frozenset({*role.capabilities, "audit.view", "reveal.personal:team"} - {"runs.start"}))
     asked = roles.ask(cast.workspace.pk, role, wanted, base=role.version, by=actor(cast.ada), why="Otto looks after it at weekends.")
     html = page("?q=operator")
-    assert "1 entry found" in html and "Asked for a change of the role Operator: may now read the audit trail, may no longer start" in html
+    assert "1 entry found" in html and "Asked for a change of the role Operator: now “" in html
+    assert "“Reveal personal data, with a reason, own team”" in html and "; no longer “Start runs”" in html
     roles.confirm(asked.change, by=actor(rafael))
     html = page("?q=operator")
     assert "2 entries found" in html and html.count("Otto looks after it at weekends.") == 2
     assert f"as {cast.ada.name} asked" in html and f'href="/permissions/roles/{role.pk}"' in html
+    assert browser(cast.ada).get("/permissions/history").content.decode().count("Otto looks after it at weekends.") == 2
 
 
 def test_names_are_those_of_now_and_what_is_gone_is_still_told(cast, page):
