@@ -1,27 +1,39 @@
 """Resuming a run from the middle: an earlier step is done anew in the same run, where all that came after it can be done anew too.
 
 What can be done anew: reads, model calls, and what the run tells and keeps. What was proposed or done outside, and a child run, can't be:
-from before those a run is forked. What people said since then (answers, context) is kept.
+from before those a run is forked, and from before its latest entries. What people said since then (answers, context) is kept.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 from uuid import UUID
+
+from django.db.models import Q, Subquery
 
 from runs.engine import journal, ledger
 from runs.models import JournalEntry
 
 AGAIN = ("step", "model", "artifact", "note", "milestone", "plan", "report", "block")
 KEPT = ("context", "ask", "wait", "timer", "now")
+LATEST = 200  # entries of a run that are looked at; it may have 100,000
 Row = tuple[str, str, str]  # a journal entry: its step, kind and state
 
 
 def rows(run_ids: Sequence[UUID]) -> dict[UUID, list[Row]]:
-    """The journals of some runs, in order. One query."""
+    """The latest entries of the journals of some runs, in order. One query."""
     found: dict[UUID, list[Row]] = {run_id: [] for run_id in run_ids}
-    entries = JournalEntry.objects.filter(run_id__in=run_ids).order_by("run_id", "position")
+    if not found:
+        return found
+    entries = JournalEntry.objects.filter(reduce(or_, map(_latest, found))).order_by("run_id", "position")
     for run_id, *row in entries.values_list("run_id", "step", "kind", "state"):
         found[run_id].append((row[0], row[1], row[2]))
     return found
+
+
+def _latest(run_id: UUID) -> Q:
+    last = JournalEntry.objects.filter(run_id=run_id).order_by("-position").values("position")[:1]
+    return Q(run_id=run_id, position__gt=Subquery(last) - LATEST)
 
 
 def steps(entries: Sequence[Row]) -> list[str]:

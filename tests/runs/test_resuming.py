@@ -6,6 +6,7 @@ from django.test import Client
 from access.rules import person
 from approvals import policy
 from runs import recovery
+from runs.engine import resuming
 from runs.engine.tools import Declined
 from runs.models import Event, JournalEntry, Run
 from runs.verification import Whole, verify
@@ -57,6 +58,15 @@ def test_what_was_proposed_or_done_outside_is_never_forgotten(cast, run, outside
     with pytest.raises(recovery.NotPossible, match="Fork the run"):
         retry(cast, run, "model.phrase#1")
     assert JournalEntry.objects.filter(run=run, kind="perform").exists() and recovery.parking(run) is not None
+
+
+def test_of_a_long_run_the_latest_steps_are_offered_and_done_anew(cast, run, monkeypatch):
+    monkeypatch.setattr(resuming, "LATEST", 3)
+    assert resuming.steps(resuming.rows([run.pk])[run.pk]) == ["model.phrase#1"], "the first look lies before that"
+    with pytest.raises(recovery.NotPossible):
+        retry(cast, run, "look#1")
+    retry(cast, run, "model.phrase#1")
+    assert [e.step for e in JournalEntry.objects.filter(run=run).order_by("position")] == ["plan#1", "look#1", "context#1"]
 
 
 def test_only_who_tries_again_says_from_where(cast, run):
