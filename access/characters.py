@@ -13,6 +13,7 @@ ALLOWED = "\n\t"
 BLANK = "\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5"
 # right after a pictograph these only choose its colour drawing
 PRESENTATION = "\ufe0e\ufe0f"
+SELECTORS = (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), *range(0x180B, 0x1810))  # of variants
 MARKS_IN_A_ROW = 3
 NAMES = {
     0x00: "Null",
@@ -151,37 +152,27 @@ def _hidden_in(text: str) -> re.Pattern[str]:
 @cache
 def _hidden() -> re.Pattern[str]:
     """A run of hidden characters. Built once, on first use: it asks Unicode about every code point."""
-    hidden, marks, pictographs = [], [], []
-    for code in range(0x110000):
-        char = chr(code)
-        category = unicodedata.category(char)
-        if category in ("Mn", "Me") and char not in BLANK and not _selector(code):
-            marks.append(code)
-        elif category == "So" and char not in BLANK:
-            pictographs.append(code)
-        if char not in ALLOWED and (
-            category in HIDDEN_CATEGORIES or char in BLANK or _selector(code) or (category == "Zs" and char != " ")
-        ):
-            hidden.append(code)
+    kinds = list(map(unicodedata.category, map(chr, range(0x110000))))
+    for code in (*map(ord, BLANK), *SELECTORS):
+        kinds[code] = "blank"
+    for char in f" {ALLOWED}":
+        kinds[ord(char)] = "seen"
+    runs = [(kind, len(list(same))) for kind, same in groupby(kinds)]
+    hidden, marks, pictographs = _ranges(runs, {*HIDDEN_CATEGORIES, "Zs", "blank"}), _ranges(runs, {"Mn", "Me"}), _ranges(runs, {"So"})
     # CR before LF, one presentation selector after a pictograph or in a keycap, and the first few marks on a letter are as they should be
     single = (
-        rf"(?!\r\n)(?!(?<=[{_ranges(pictographs)}])[{PRESENTATION}](?![{PRESENTATION}]))(?!(?<=[0-9#*])\ufe0f\u20e3)[{_ranges(hidden)}]"
-        rf"|(?<=[{_ranges(marks)}]{{{MARKS_IN_A_ROW}}})[{_ranges(marks)}]"
+        rf"(?!\r\n)(?!(?<=[{pictographs}])[{PRESENTATION}](?![{PRESENTATION}]))(?!(?<=[0-9#*])\ufe0f\u20e3)[{hidden}]"
+        rf"|(?<=[{marks}]{{{MARKS_IN_A_ROW}}})[{marks}]"
     )
     return re.compile(f"(?:{single})+")
 
 
-def _selector(code: int) -> bool:
-    return 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF or 0x180B <= code <= 0x180F
-
-
-def _ranges(codes: list[int]) -> str:
-    """The inside of a character class: sorted code points, neighbours joined."""
-    text = []
-    start = last = codes[0]
-    for code in [*codes[1:], -1]:
-        if code != last + 1:
-            text.append(f"\\U{start:08x}" if start == last else f"\\U{start:08x}-\\U{last:08x}")
-            start = code
-        last = code
+def _ranges(runs: list[tuple[str, int]], wanted: set[str]) -> str:
+    """The inside of a character class: of all code points, told as runs of one kind, those of the wanted kinds, neighbours joined."""
+    text, start = [], 0
+    for is_wanted, same in groupby(runs, lambda run: run[0] in wanted):
+        end = start + sum(length for _, length in same)
+        if is_wanted:
+            text.append(f"\\U{start:08x}" if end == start + 1 else f"\\U{start:08x}-\\U{end - 1:08x}")
+        start = end
     return "".join(text)
