@@ -8,6 +8,7 @@ import base64
 import json
 import re
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from allauth.core import context
@@ -17,7 +18,6 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal import auth as totp
 from allauth.mfa.utils import decrypt
-from allauth.mfa.webauthn.internal import auth as webauthn
 from cryptography.fernet import Fernet, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -25,7 +25,6 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
-from qrcode import QRCode
 
 from access import audit, demo, rules
 from access.errors import BadInput
@@ -110,6 +109,8 @@ class Setup:
 
 def setup(request: HttpRequest, user: User) -> Setup:
     """The secret of this session, the same until it is used: a person may come back to the page with the app open."""
+    from qrcode import QRCode  # here, as it draws with Pillow
+
     secret = totp.get_totp_secret()
     code = QRCode(border=2)
     code.add_data(Adapter().build_totp_url(user, secret))
@@ -181,8 +182,15 @@ def host_of(request: HttpRequest) -> str:
     return re.sub(r":[0-9]+$", "", request.get_host())
 
 
+def _webauthn() -> ModuleType:
+    """Imported where it is used: python-fido2 takes a while, and most processes never need it."""
+    from allauth.mfa.webauthn.internal import auth
+
+    return auth
+
+
 def new_passkey_options(user: User) -> dict[str, Any]:
-    return plain(webauthn.begin_registration(user, passwordless=True))
+    return plain(_webauthn().begin_registration(user, passwordless=True))
 
 
 def take_passkey(user: User, name: str, said: str) -> None:
@@ -191,25 +199,25 @@ def take_passkey(user: User, name: str, said: str) -> None:
         raise WrongPasskey(f"You have {MOST_PASSKEYS}, and that is the most. Remove one first.")
     credential = _read(said)
     try:
-        webauthn.complete_registration(credential)
+        _webauthn().complete_registration(credential)
     except (ValidationError, ValueError, TypeError, KeyError, AttributeError):
         raise WrongPasskey from None
     with transaction.atomic():
-        webauthn.WebAuthn.add(user, name.strip()[:60] or "Passkey", credential)
+        _webauthn().WebAuthn.add(user, name.strip()[:60] or "Passkey", credential)
         _written(user, "second_factor_added", kind="passkey")
 
 
 def passkey_options(user: User | None = None) -> dict[str, Any]:
     """What a browser is to sign: for this person's passkeys, or for any that it has for this place."""
-    return plain(webauthn.begin_authentication(user))
+    return plain(_webauthn().begin_authentication(user))
 
 
 def by_passkey(said: str) -> User:
     """Whose passkey signed what was asked last in this session."""
     credential = _read(said)
     try:
-        user = webauthn.extract_user_from_response(credential)
-        used = webauthn.complete_authentication(user, credential)
+        user = _webauthn().extract_user_from_response(credential)
+        used = _webauthn().complete_authentication(user, credential)
     except (ValidationError, ValueError, TypeError, KeyError, AttributeError):
         raise WrongPasskey from None
     Authenticator.objects.filter(pk=used.pk).update(last_used_at=clock.now())

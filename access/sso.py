@@ -7,17 +7,13 @@ address that the provider has verified. Nobody is made who was not invited.
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from authlib.common.errors import AuthlibBaseError
-from authlib.integrations.django_client import DjangoOAuth2App, OAuth
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from joserfc.errors import JoseError
-from requests import RequestException
 
 from access import audit, invitations, rules, sessions, step_up
 from access.errors import Refusal
@@ -26,12 +22,13 @@ from access.people_models import SsoIdentity
 from access.rules import NOBODY
 from config import clock
 
+if TYPE_CHECKING:
+    from authlib.integrations.django_client import DjangoOAuth2App
+
 WHAT_FOR = "sso_for"  # in the session: {"what": "sign_in" or "confirm", "next": …}
 LEEWAY = 30  # seconds that two clocks may differ
 SECONDS = 10  # for one answer of the provider
 SHOWN_LATELY = timedelta(minutes=5)
-# whatever of it is wrong, the answer can't be trusted
-WRONG = (AuthlibBaseError, JoseError, RequestException, ValueError, KeyError, TypeError, RuntimeError, AttributeError)
 
 
 class SsoRefused(Refusal):
@@ -58,7 +55,7 @@ def begin(request: HttpRequest, *, what: str, target: str) -> HttpResponse:
     again = {"prompt": "login", "max_age": "0"} if what == "confirm" else {}
     try:
         return _client().authorize_redirect(request, _callback(request), **again)
-    except WRONG:
+    except _wrong():
         raise SsoRefused("no_answer", f"{name()} does not answer at the moment. Try again, or sign in another way.") from None
 
 
@@ -84,7 +81,7 @@ def _claims(request: HttpRequest) -> Mapping[str, Any]:
         if "email" not in claims and "userinfo_endpoint" in client.load_server_metadata():
             more = client.userinfo(token=token)
             claims = {**more, **claims} if more.get("sub") == claims["sub"] else claims
-    except WRONG as error:
+    except _wrong() as error:
         if getattr(error, "error", "") == "access_denied":
             raise SsoRefused("cancelled", f"{name()} did not let you in, or you left there. Nothing happened.") from None
         _refused("untrusted", None)
@@ -152,14 +149,26 @@ def _callback(request: HttpRequest) -> str:
     return request.build_absolute_uri(path) if settings.DEMO else f"{settings.HANDRAIL_URL}{path}"
 
 
-def _client() -> DjangoOAuth2App:
+def _wrong() -> tuple[type[Exception], ...]:
+    """What is raised when an answer can't be trusted, whatever of it is wrong. Authlib is imported where it is used: it takes a while, and
+    most processes never do."""
+    from authlib.common.errors import AuthlibBaseError
+    from joserfc.errors import JoseError
+    from requests import RequestException
+
+    return (AuthlibBaseError, JoseError, RequestException, ValueError, KeyError, TypeError, RuntimeError, AttributeError)
+
+
+def _client() -> "DjangoOAuth2App":
     given = settings.HANDRAIL_SSO
     return _made(given["issuer"], given["client_id"], given["client_secret"])
 
 
 @lru_cache(maxsize=4)
-def _made(issuer: str, client_id: str, client_secret: str) -> DjangoOAuth2App:
+def _made(issuer: str, client_id: str, client_secret: str) -> "DjangoOAuth2App":
     """Kept, as is what it has read of the provider."""
+    from authlib.integrations.django_client import OAuth
+
     return OAuth().register(
         name="sso",
         client_id=client_id,
