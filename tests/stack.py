@@ -27,6 +27,7 @@ from psycopg.rows import dict_row
 
 from config.supervisor import LIFELINE
 from tests import migrated, postgres
+from tests.commanding import Commander
 from tests.migrated import ROOT, SECRETS, clean_environment
 from tests.waiting import until
 
@@ -64,6 +65,7 @@ class Stack:
         self.log = where / "up.log"
         self.supervisor: subprocess.Popen[bytes] | None = None
         self._spawned: list[subprocess.Popen[bytes]] = []
+        self._commander: Commander | None = None
         self._options = [word for command in first for word in ("--first", command)]
         self._options += [word for part in without for word in ("--without", part)]
         self._options += ["--with", DESK, "--tell", "HANDRAIL_DESK_URL", "--tell", "HANDRAIL_DESK_SMTP"] if desk else []
@@ -113,6 +115,7 @@ class Stack:
 
     def stop(self, *, within: float = 40.0) -> None:
         """End it as Ctrl-C would; whatever does not end in time is killed, and that is an error."""
+        self._dismiss()
         for process in self._spawned:
             process.kill()
             process.wait()
@@ -193,9 +196,17 @@ class Stack:
 
     def manage(self, *arguments: str, check: bool = True) -> str:
         """Run a management command in the same environment, and return what it printed (without `check`: also its errors)."""
-        done = subprocess.run([PYTHON, "manage.py", *arguments], cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=120)
-        assert not (check and done.returncode), f"manage.py {' '.join(arguments)} ended with {done.returncode}\n{done.stdout}{done.stderr}"
-        return done.stdout if check else done.stdout + done.stderr
+        if self._commander is None or self._commander.env != self.env:
+            self._dismiss()
+            self._commander = Commander(self.env)
+        code, output, errors = self._commander(arguments, within=120)
+        assert not (check and code), f"manage.py {' '.join(arguments)} ended with {code}\n{output}{errors}"
+        return output if check else output + errors
+
+    def _dismiss(self) -> None:
+        if self._commander is not None:
+            self._commander.stop()
+            self._commander = None
 
     def query(self, statement: str, *values: Any) -> list[dict[str, Any]]:
         """Rows as the database has them. `%s` stands for a value; UUIDs fit both databases; on SQLite everything comes as it is stored."""
@@ -239,7 +250,7 @@ def fresh_database(data: Path, kind: str, cluster: postgres.Cluster | None = Non
     if kind == "sqlite":
         shutil.copy(migrated.sqlite(), data / "handrail.sqlite3")
         return {}
-    owner = "handrail"
+    owner = migrated.OWNER
     if cluster is not None:
         url = postgres.database("stack", owner=owner, on=cluster.url)
         migrated.migrate({"DATA_DIR": str(data), "DATABASE_URL": url})
