@@ -35,6 +35,7 @@ class Garden:
         self.planted: list[Canary] = []
         self._numbers = count(_FIRST, 7)
         self._known: dict[bytes, Canary] = {}
+        self._parts: dict[int, set[bytes]] = {_WIDTH: set(), _WIDE: set()}  # every half of what is known, by its width
         self._turns = {}
 
     def one(self, place: str, kind: str = "", dress: str = "plain") -> str:
@@ -63,6 +64,7 @@ class Garden:
         end = squeezed[-width:]
         assert len(end) == width and end not in self._known, (canary, squeezed)
         self._known[end] = canary
+        self._parts[width].update(end[at : at + width // 2] for at in range(width // 2))
 
     def line(self, place: str, room: int = 180) -> str:
         """A sentence with as many values of different kinds and dresses as there is room for."""
@@ -88,9 +90,20 @@ class Garden:
         found: dict[bytes, Canary] = {}
         for squeezed in {_squeezed(text), _squeezed(_undone(text))}:
             for width in (_WIDTH, _WIDE):
-                windows = {squeezed[at : at + width] for at in range(len(squeezed) - width + 1)}
-                found |= {window: self._known[window] for window in windows & self._known.keys()}
+                found |= self._windows(squeezed, width)
         yield from found.values()
+
+    def _windows(self, squeezed: bytes, width: int) -> dict[bytes, Canary]:
+        """What is known of this width, wherever it stands: some half of it begins at a multiple of the half's length."""
+        half, parts = width // 2, self._parts[width]
+        found: dict[bytes, Canary] = {}
+        for at in range(0, len(squeezed) - half + 1, half):
+            if squeezed[at : at + half] in parts:
+                for begin in range(max(0, at - half + 1), at + 1):
+                    window = squeezed[begin : begin + width]
+                    if window in self._known:
+                        found[window] = self._known[window]
+        return found
 
 
 def _squeezed(text: str) -> bytes:
