@@ -18,6 +18,7 @@ from tempfile import mkdtemp
 
 from tests import postgres
 
+OWNER = "handrail"  # an ordinary role, as in life
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = "HANDRAIL_TEST_SHARED"  # tells child processes of the directory that is already there
 SECRETS = {"SECRET_KEY": "of the tests' stacks " * 4, "HANDRAIL_VAULT_KEY": "dGVzdHMgb25seSwgMzIgYnl0ZXMgb2YgdGV4dCBoZXI="}
@@ -44,7 +45,9 @@ def sqlite() -> Path:
 
 
 def postgres_template(*, owner: str | None = None) -> str:
-    """The name of a database on `postgres.server()` that is to be copied. Its tables belong to `owner`, else to who the tests are."""
+    """The name of a database on `postgres.server()` that is to be copied. Its tables belong to `owner`, else to somebody whose tables the
+    tests may use."""
+    owner = owner or (OWNER if postgres.are_superuser() else None)  # who may do everything needs none of their own
     name = f"migrated_{owner or 'tests'}_{share().name.rpartition('-')[2]}"
     with _alone(name) as done:
         if not done.exists():

@@ -42,6 +42,11 @@ def version() -> str:
         return str(connection.execute("SHOW server_version").fetchone()[0]).split()[0]
 
 
+def are_superuser() -> bool:
+    with psycopg.connect(server()) as connection:
+        return bool(connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()[0])
+
+
 def database(name: str, *, template: str | None = None, owner: str | None = None, on: str = "") -> str:
     """Make a database, empty or as a copy of `template`, and return its address. An `owner` is an ordinary role, made if need be.
 

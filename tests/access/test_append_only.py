@@ -1,12 +1,8 @@
 """What is written down stays: the database itself refuses to change, replace or delete it, whoever asks and on whatever connection."""
 
-import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -22,11 +18,10 @@ from access.models import AuditEntry, AuditSeal, RoleVersion
 from approvals import decisions, groups
 from approvals.models import Decision, GroupVersion, StandingUse
 from runs.models import Event
-from tests import factories, postgres
+from tests import factories, migrated, postgres
 from tests.approvals.mailing import propose_mail
 from tests.approvals.test_standing_grants import stands
 
-ROOT = Path(__file__).resolve().parents[2]
 PROTECTED = (AuditEntry, AuditSeal, RoleVersion, Event, Decision, StandingUse, GroupVersion)
 on_both = pytest.mark.parametrize("model", PROTECTED, ids=lambda model: model.__name__)
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -275,26 +270,11 @@ def test_a_table_that_a_migration_rebuilds_has_its_triggers_again_after_migrate(
 @pytest.mark.postgres_only
 def test_the_role_of_the_application_empties_no_table():
     """TRUNCATE fires no row trigger. The role that migrates and serves is an ordinary one, as in life: ours here is the superuser."""
-    with postgres.temporary("handrail_owned", owner="handrail_app") as address:
-        subprocess.run(
-            [sys.executable, "manage.py", "migrate", "--verbosity=0"], cwd=ROOT, env=environment(address), check=True, timeout=120
-        )
+    owner = migrated.OWNER
+    with postgres.temporary("handrail_owned", template=migrated.postgres_template(owner=owner), owner=owner) as address:
         for model in PROTECTED:
             with psycopg.connect(address) as own, pytest.raises(psycopg.errors.InsufficientPrivilege):
                 own.execute(f"TRUNCATE {model._meta.db_table} CASCADE")
-
-
-def environment(address: str) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
-    ours = {
-        "DJANGO_SETTINGS_MODULE": "config.settings",
-        "DATABASE_URL": address,
-        "SECRET_KEY": "for tests only " * 5,
-        "HANDRAIL_VAULT_KEY": "dGVzdHMgb25seSwgMzIgYnl0ZXMgb2YgdGV4dCBoZXI=",
-        "HANDRAIL_URL": "https://handrail.test",
-        "VALKEY_URL": os.environ["HANDRAIL_TEST_VALKEY"],
-    }
-    return inherited | ours
 
 
 # the log's own constraints ------------------------------------------------------------------------------------------------------------
