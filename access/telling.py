@@ -18,7 +18,16 @@ from access.naming import Named
 
 UNKNOWN = Verb("", "")
 NOBODY = "Somebody not signed in"
-HOW = {"password": "password", "demo": "a click, in the demo", "passkey": "passkey", "oidc": "single sign-on", "key": "key"}
+HOW = {
+    "password": "password",
+    "password+totp": "password and a code",
+    "password+recovery": "password and a recovery code",
+    "totp": "a code",
+    "recovery": "a recovery code",
+    "passkey": "passkey",
+    "sso": "single sign-on",
+    "demo": "a click, in the demo",
+}
 # the page that tells more, where an entry names nothing that has one of its own: group or subject → (words, name of the URL)
 PAGES = {
     "policy": ("Policies", "approvals:policies"),

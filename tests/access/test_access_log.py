@@ -93,6 +93,8 @@ def test_names_are_those_of_now_and_what_is_gone_is_still_told(cast, page):
     html = page()
     assert "Riley Park" in html and ", gone" in html and "Somebody not signed in" in html
     assert "Something older than the list" in html and "Signed in by password" in html
+    entry(cast, cast.riley, "signed_in", how="sso")
+    assert "Signed in by single sign-on" in page("?what=sign_in")
 
 
 def test_every_verb_can_be_told_whatever_its_entry_holds(cast, page):
