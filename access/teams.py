@@ -177,6 +177,8 @@ def _fit(name: str) -> str:
     name = " ".join(name.split())
     if not 1 <= characters.seen_length(name) <= len(name) <= MAX_NAME or "\0" in name or characters.has_hidden(name):
         raise TeamRefused(f"Its name has 1 to {MAX_NAME} characters that can be seen.")
+    if odd := characters.passing(name):
+        raise TeamRefused(f"Its name has {odd}: it would be read as another team.")
     if held := hiding.detectors.holds(name):
         raise TeamRefused(f"Its name holds what looks like {held}, and everybody sees it.")
     return name

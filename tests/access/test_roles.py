@@ -75,6 +75,7 @@ def test_what_can_not_be_kept_changes_nothing_and_says_why(cast: Cast) -> None:
         (lambda: ask(cast, of), roles.RoleRefused, "Nothing would change"),
         (lambda: ask(cast, of, name="Reviewer"), roles.RoleRefused, "already, or was"),
         (lambda: ask(cast, of, name="op\u200berator two"), roles.RoleRefused, "can be seen"),
+        (lambda: ask(cast, of, name="r\u0435viewer"), roles.RoleRefused, "Cyrillic small letter ie"),
         (lambda: ask(cast, of, retired=True), roles.RoleRefused, "1 person holds it"),
         (lambda: ask(cast, role(cast, "admin"), less={"access.manage"}), roles.LastAdmin, "last person"),
     ]

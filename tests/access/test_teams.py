@@ -210,6 +210,7 @@ def test_each_change_has_a_reason_and_stands_in_the_history_and_in_the_trail(cas
         ("no reason", "The reason has 0 characters"),
         ("no name", "Its name has 1 to 60"),
         ("same name", "There is a team “bILLING” already"),
+        ("same to the eye", "Cyrillic small letter"),
         ("twice", "not in it yet"),
         ("a stranger", "not in it yet"),
         ("a strange agent", "Choose an agent of this workspace"),
@@ -226,6 +227,8 @@ def test_what_a_team_can_not_be_is_refused_and_changes_nothing(cast: Cast, what:
                 teams.rename(team, "\u200b", by=by, why=WHY)
             case "same name":
                 teams.make(cast.workspace.pk, "bILLING", by=by, why=WHY)
+            case "same to the eye":
+                teams.make(cast.workspace.pk, "B\u0456lling", by=by, why=WHY)
             case "twice":
                 teams.add(team, cast.riley.pk, by=by, why=WHY)
             case "a stranger":
