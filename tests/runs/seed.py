@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from datetime import timedelta
+from functools import cache
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -13,6 +14,7 @@ import django
 django.setup()
 
 from django.conf import settings
+from django.contrib.auth.hashers import make_password
 from django.contrib.sessions.models import Session
 from django.test import Client
 
@@ -30,11 +32,19 @@ def workspace(slug: str) -> Workspace:
 
 
 def person(name: str, where: Workspace, role: str) -> dict[str, str]:
-    user = User.objects.create_user(f"{name}@{where.slug}.example", "a long pass phrase", name=name.title())
+    user = User.objects.create_user(f"{name}@{where.slug}.example", name=name.title())
+    User.objects.filter(pk=user.pk).update(password=password())
+    user.refresh_from_db()
     Membership.objects.create(workspace=where, user=user, role=where.roles.get(name=role))
     browser = Client()
     browser.force_login(user)
     return {"id": str(user.pk), "cookie": f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"}
+
+
+@cache
+def password() -> str:
+    """Of everybody, hashed once: that is slow on purpose."""
+    return make_password("a long pass phrase")
 
 
 def agent(name: str, where: Workspace, owner: dict[str, str]) -> dict[str, str]:
@@ -79,7 +89,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["cast"]:
             print(json.dumps({"ours": cast("ours"), "theirs": cast("theirs")}))
-        case ["made", how]:
-            print(json.dumps(made(how)))
-        case ["withdraw", how, who]:
-            print(json.dumps(withdraw(how, json.loads(who))))
+        case ["made", *every]:
+            print(json.dumps({how: made(how) for how in every}))
+        case ["withdraw", given]:
+            print(json.dumps([withdraw(how, who) for how, who in json.loads(given).items()]))

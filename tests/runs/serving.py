@@ -33,12 +33,13 @@ class House(Stack):
         """A client of the API, as an agent with its key or a person with their session."""
         return httpx.Client(base_url=f"{self.base_url}/api/v1/", headers=headers(who), timeout=60, **more)
 
-    def made(self, how: str) -> dict[str, str]:
-        """Somebody whose rights will be withdrawn in this way."""
-        return self._seed("made", how)
+    def made(self, *every: str) -> dict[str, dict[str, str]]:
+        """For each of these ways somebody whose rights will be withdrawn in that way."""
+        return self._seed("made", *every)
 
-    def withdraw(self, how: str, who: Mapping[str, str]) -> None:
-        self._seed("withdraw", how, json.dumps(who))
+    def withdraw(self, every: Mapping[str, Mapping[str, str]]) -> None:
+        """From each in their way, one right after the other."""
+        self._seed("withdraw", json.dumps(every))
 
     def open_databases(self) -> int:
         """How many connections the web server has to its database."""
