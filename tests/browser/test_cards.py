@@ -123,7 +123,7 @@ def unfold(page: Page) -> None:
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
 @pytest.mark.parametrize("name", KINDS)
 def test_each_kind_of_action_has_a_card_that_shows_all_of_it(
-    browser: Browser, server: Stack, asked: dict[str, Asked], tmp_path: Path, name: str, width: int, theme: str
+    browser: Browser, server: Stack, asked: dict[str, Asked], name: str, width: int, theme: str
 ):
     kind = KINDS[name]
     with browsing(browser, server, "Riley", width, theme) as (page, complaints):
@@ -137,10 +137,8 @@ def test_each_kind_of_action_has_a_card_that_shows_all_of_it(
             expect(card).to_contain_text(text)
         for selector, count in kind.counts:
             expect(card.locator(selector)).to_have_count(count)
-        page.screenshot(path=tmp_path / f"{name}-{width}.png")
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
         unfold(page)
-        page.screenshot(path=tmp_path / f"{name}-{width}-open.png", full_page=True)
         assert not complaints
         assert faults(page) == []
 

@@ -21,6 +21,7 @@ from tests.stack import Stack
 pytestmark = pytest.mark.long
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+OF_COLOURS = ["color-contrast", "link-in-text-block"]  # axe's rules that look at colours; to all others a theme is the same page
 THEMES = ("dark", "light")
 LOOKS = [(width, theme) for width in (1440, 390) for theme in THEMES]
 
@@ -63,10 +64,10 @@ def browsing(browser: Browser, server: Stack, who: str, width: int, theme: str) 
         context.close()
 
 
-def faults(page: Page) -> list[str]:
+def faults(page: Page, rules: list[str] = RULES) -> list[str]:
     """What axe finds. It asks for style sheets and puts in styles, which the page’s policy refuses: look at the console before."""
     page.evaluate(AXE)
-    found = page.evaluate("rules => axe.run(document, {runOnly: rules, preload: false})", RULES)["violations"]
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules, preload: false})", rules)["violations"]
     return [f"{v['id']}: {node['html'][:160]} ({node['failureSummary'][:200]})" for v in found for node in v["nodes"]]
 
 
@@ -80,9 +81,9 @@ def shown(page: Page, complaints: list[str], base: str, path: str) -> list[str]:
     wrong += [f"{wide} px wider than the window"] if wide > 0 else []
     wrong += ["a script of the message ran"] if page.evaluate("window.owned") else []
     wrong += complaints
-    for theme in THEMES:
+    for theme, rules in zip(THEMES, (RULES, OF_COLOURS), strict=True):
         page.emulate_media(color_scheme=theme)
-        wrong += [f"{theme}: {fault}" for fault in faults(page)]
+        wrong += [f"{theme}: {fault}" for fault in faults(page, rules)]
     page.goto("about:blank")  # what axe makes the page complain of is not the page’s
     complaints.clear()
     return wrong
