@@ -6,6 +6,6 @@ class AccessConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from access import standing
+        from access import invitations, people, standing  # noqa: F401  the first two say what of theirs takes a second admin
 
         standing.connect()

@@ -5,10 +5,10 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from access import roles
+from access import second_admin
 from access.rules import NOBODY
 
 
 def changes_count(request: HttpRequest) -> dict[str, Any]:
-    """`changes_count`: how many changes of roles wait for this person as second admin, counted only if the page draws it."""
-    return {"changes_count": SimpleLazyObject(lambda: roles.waiting_for(getattr(request, "actor", NOBODY)))}
+    """`changes_count`: how many changes wait for this person as second admin, counted only if the page draws it."""
+    return {"changes_count": SimpleLazyObject(lambda: second_admin.waiting_for(getattr(request, "actor", NOBODY)))}

@@ -1,16 +1,20 @@
 """Invitations: an admin names an address and a role; whoever opens the link comes in with a password, a passkey or single sign-on."""
 
+import hashlib
 from datetime import timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
+from django.urls import reverse
 
-from access import audit, characters, hiding, links, passwords, rules, sessions, standing
+from access import audit, characters, hiding, links, passwords, rules, second_admin, sessions, standing
+from access.change_models import AskedChange
 from access.errors import BadInput, NotFound, Refusal
 from access.models import Membership, Role, User
 from access.people_models import Invitation, nonce
 from access.rules import Actor
+from access.second_admin import Kind, Part
 from config import clock
 
 LASTS = timedelta(days=7)
@@ -56,6 +60,36 @@ def invite(workspace_id: UUID, *, email: str, role: Role, by: Actor, by_mail: bo
     except IntegrityError:
         raise AlreadyInvited from None
     return made
+
+
+def ask(workspace_id: UUID, *, email: str, role: Role, by: Actor, by_mail: bool, why: str) -> Invitation | AskedChange:
+    """Invite somebody. With a right that is grave it waits for a second admin, where the workspace asks for one, and needs a reason."""
+    email = email.strip().lower()
+    if not second_admin.GRAVE & set(rules.held_by(role)) or not second_admin.is_needed(workspace_id, INVITED):
+        return invite(workspace_id, email=email, role=role, by=by, by_mail=by_mail)
+    if Membership.objects.filter(workspace_id=workspace_id, user__email__iexact=email).exists():
+        raise AlreadyIn
+    wanted = {"email": email, "role": role.pk, "version": role.version, "by_mail": by_mail}
+    subject = hashlib.sha256(email.encode()).hexdigest()  # one for an address; the audit trail has no address
+    return second_admin.ask(workspace_id, INVITED, subject=subject, wanted=wanted, by=by, why=why)
+
+
+def _invited(change: AskedChange, by: Actor) -> str:
+    role = Role.objects.filter(pk=change.wanted["role"], version=change.wanted["version"], retired_at=None).first()
+    if role is None:
+        raise InvitationOver("What the role may do is another by now.")
+    email, by_mail = change.wanted["email"], change.wanted["by_mail"]
+    invite(change.workspace_id, email=email, role=role, by=rules.person(change.asked_by_id), by_mail=by_mail)
+    return f"{email} is invited. " + ("The link is on its way." if by_mail else "To have the link, send the invitation again on People.")
+
+
+def _parts(change: AskedChange) -> list[Part]:
+    role = Role.objects.values_list("name", flat=True).filter(pk=change.wanted["role"]).first() or ""
+    return [Part(f"Invitation of {change.wanted['email']}", "", f"as {role}")]
+
+
+INVITED = "invited"
+second_admin.register(INVITED, Kind("access.manage", "who is invited", _parts, _invited, lambda change: reverse("access:people")))
 
 
 def again(invitation: Invitation, *, by: Actor, by_mail: bool) -> Invitation:

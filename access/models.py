@@ -6,6 +6,7 @@ from django.db.models.functions import Lower
 
 from access import append_only, characters
 from access.audit_models import AuditSeal, RefusalTally, Sealer  # noqa: F401  Django looks for models here
+from access.change_models import AskedChange  # noqa: F401  Django looks for models here
 from access.glass_models import BreakGlass  # noqa: F401  Django looks for models here
 from access.ids import uuid7
 from access.key_models import AgentKey, ProvisionerKey  # noqa: F401  Django looks for models here

@@ -6,12 +6,15 @@ from uuid import UUID
 from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.urls import reverse
 
-from access import audit, open_sessions, reasons, roles, rules, standing
+from access import audit, open_sessions, permissions, reasons, roles, rules, second_admin, standing
+from access.change_models import AskedChange
 from access.errors import NotFound, Refusal
 from access.models import Agent, Membership, Role, User
 from access.people_models import Invitation
 from access.rules import Actor
+from access.second_admin import Kind, Part
 from config import clock
 
 PAGE = 50
@@ -80,7 +83,16 @@ def invited(workspace_id: UUID) -> list[Invitation]:
     return list(rows.select_related("role", "invited_by").order_by("-created_at")[:100])
 
 
-def give_role(member: Membership, role: Role, *, by: Actor, why: str) -> None:
+def ask_role(member: Membership, role: Role, *, by: Actor, why: str) -> AskedChange | None:
+    """Another role. One with more rights waits for a second admin where the workspace asks for one; else it counts at once: None."""
+    if not any(now < then for _, now, then in _levels(member.role, role)) or not second_admin.is_needed(member.workspace_id, GIVEN):
+        return give_role(member, role, by=by, why=why)
+    _check(member, by, keeps=MANAGE in rules.held_by(role))
+    wanted = {"role": role.pk, "version": role.version, "was": member.role_id}
+    return second_admin.ask(member.workspace_id, GIVEN, subject=member.user_id, wanted=wanted, by=by, why=why)
+
+
+def give_role(member: Membership, role: Role, *, by: Actor, why: str | UUID) -> None:
     """Another role, at once: whatever is open looks again."""
     _check(member, by, keeps=MANAGE in rules.held_by(role))
     with transaction.atomic():
@@ -109,7 +121,17 @@ def deactivate(member: Membership, *, by: Actor, why: str) -> None:
         _written(member, by, "person_deactivated", why=str(kept), ended=ended, **_lost(member, None))
 
 
-def reactivate(member: Membership, *, by: Actor, why: str) -> None:
+def ask_back(member: Membership, *, by: Actor, why: str) -> AskedChange | None:
+    """Let somebody in again; with a right that is grave it waits for a second admin, as a role does."""
+    if not second_admin.GRAVE & set(rules.held_by(member.role)) or not second_admin.is_needed(member.workspace_id, BACK):
+        return reactivate(member, by=by, why=why)
+    if member.deactivated_at is None:
+        raise NoChange
+    wanted = {"role": member.role_id, "version": member.role.version, "was": member.role_id}
+    return second_admin.ask(member.workspace_id, BACK, subject=member.user_id, wanted=wanted, by=by, why=why)
+
+
+def reactivate(member: Membership, *, by: Actor, why: str | UUID) -> None:
     with transaction.atomic():
         kept = reasons.keep(member.workspace_id, why)
         if Membership.objects.filter(pk=member.pk).exclude(deactivated_at=None).update(deactivated_at=None) != 1:
@@ -172,6 +194,61 @@ def _lost(member: Membership, becomes: Role | None) -> dict[str, bool]:
     """`managed`, if they could manage people until now: see `roles.lost_one`."""
     keeps = becomes is not None and MANAGE in rules.held_by(becomes)
     return {"managed": True} if MANAGE in rules.held_by(member.role) and not keeps else {}
+
+
+# with a second admin ---------------------------------------------------------------------------------------------------------------
+
+
+def _member(change: AskedChange) -> tuple[Membership, Role]:
+    """Whom it is about and the role they would have, if both are still as they were when it was asked for; else NoChange."""
+    member = _told(Membership.objects.filter(workspace_id=change.workspace_id, user_id=change.subject)).first()
+    role = Role.objects.filter(pk=change.wanted["role"], version=change.wanted["version"], retired_at=None).first()
+    if member is None or role is None or member.role_id != change.wanted["was"]:
+        raise NoChange("Their role, or what it may do, is another by now.")
+    return member, role
+
+
+def _given(change: AskedChange, by: Actor) -> str:
+    member, role = _member(change)
+    if member.deactivated_at is not None:
+        raise NoChange("They were deactivated meanwhile.")
+    give_role(member, role, by=rules.person(change.asked_by_id), why=change.why)
+    return f"{member.user.name} is {role.name} from now on, in whatever they have open too."
+
+
+def _back(change: AskedChange, by: Actor) -> str:
+    member, _ = _member(change)
+    reactivate(member, by=rules.person(change.asked_by_id), why=change.why)
+    return f"{member.user.name} may come in again."
+
+
+def _parts(change: AskedChange) -> list[Part]:
+    """Whose role it is, and each right that they would have more."""
+    name = User.objects.values_list("name", flat=True).filter(pk=change.subject).first() or "Somebody"
+    held = {role.pk: role for role in Role.objects.filter(pk__in=[change.wanted["role"], change.wanted["was"]])}
+    role, was = held.get(change.wanted["role"]), held.get(change.wanted["was"])
+    if change.kind == BACK:
+        return [Part(name, "Deactivated", f"{role.name.capitalize()} again" if role else "")]
+    rights = [
+        Part(permissions.right(each).title, *(permissions.LEVELS[at] for at in (now, then))) for each, now, then in _levels(was, role)
+    ]
+    return [Part(f"Role of {name}", was.name.capitalize() if was else "", role.name.capitalize() if role else ""), *rights]
+
+
+def _levels(was: Role | None, becomes: Role | None) -> list[tuple[str, int, int]]:
+    """The rights of which one role has more or less than another: how far each reaches in the one and in the other."""
+    now, then = (rules.held_by(each) if each else () for each in (was, becomes))
+    reach = [(each, permissions.level(each, now), permissions.level(each, then)) for each in rules.CAPABILITIES if each in rules.PEOPLES]
+    return [each for each in reach if each[1] != each[2]]
+
+
+def _page(change: AskedChange) -> str:
+    return reverse("access:person", args=[change.subject])
+
+
+GIVEN, BACK = "role_given", "reactivated"
+second_admin.register(GIVEN, Kind(MANAGE, "who holds a role", _parts, _given, _page))
+second_admin.register(BACK, Kind(MANAGE, "who may come in", _parts, _back, _page))
 
 
 def _written(member: Membership, by: Actor, verb: str, **data: object) -> None:

@@ -12,7 +12,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from access import invitations, links, people, places, resets, rules, sso, step_up
+from access import invitations, links, people, places, resets, rules, second_admin, sso, step_up
+from access.change_models import AskedChange
 from access.errors import BadInput, Refusal
 from access.forms import Address
 from access.ids import as_number
@@ -39,10 +40,16 @@ def invite(request: HttpRequest) -> HttpResponse:
         if not form.is_valid():
             raise BadInput("Nobody was invited: that is no e-mail address.")
         email = form.cleaned_data["email"]
-        made = invitations.invite(place.id, email=email, role=role, by=request.actor, by_mail=settings.HANDRAIL_MAIL)
+        given = {"email": email, "role": role, "by_mail": settings.HANDRAIL_MAIL, "why": request.POST.get("why", "")}
+        made = invitations.ask(place.id, by=request.actor, **given)
     except Refusal as error:
         return _people(request, status=error.status, error=error, typed=request.POST)
-    return _sent(request, made)
+    return _sent(request, made) if isinstance(made, Invitation) else _waits(request, made)
+
+
+def _waits(request: HttpRequest, change: AskedChange) -> HttpResponse:
+    messages.info(request, "Asked. Nothing changes until another admin confirms it.")
+    return redirect("access:asked", change.pk)
 
 
 @require_POST
@@ -72,14 +79,15 @@ def change_person(request: HttpRequest, user_id: UUID) -> HttpResponse:
     member = people.one(request.actor, user_id)
     step_up.require(request)
     do, by, why = request.POST.get("do", ""), request.actor, request.POST.get("why", "")
+    waits = None
     try:
         match do:
             case "role":
-                people.give_role(member, _role(member.workspace_id, request.POST.get("role", "")), by=by, why=why)
+                waits = people.ask_role(member, _role(member.workspace_id, request.POST.get("role", "")), by=by, why=why)
             case "deactivate":
                 people.deactivate(member, by=by, why=why)
             case "reactivate":
-                people.reactivate(member, by=by, why=why)
+                waits = people.ask_back(member, by=by, why=why)
             case "factors":
                 people.remove_factors(member, by=by, why=why)
             case "link":
@@ -88,6 +96,8 @@ def change_person(request: HttpRequest, user_id: UUID) -> HttpResponse:
                 raise BadInput("Nothing was changed: say what to do.")
     except Refusal as error:
         return _person(request, people.one(request.actor, user_id), status=error.status, error=error, did=do, typed=request.POST)
+    if waits is not None:
+        return _waits(request, waits)
     messages.success(request, DONE[do].format(name=member.user.name))
     return redirect("access:person", user_id)
 
@@ -181,6 +191,7 @@ def _people(request: HttpRequest, status: int = 200, **more: Any) -> HttpRespons
         "roles": people.roles_of(place.id),
         "invited": people.invited(place.id),
         "place": place,
+        "seconds": _seconds(request, place.id),
         "mail": settings.HANDRAIL_MAIL,
         "room": "permissions",
         **more,
@@ -210,6 +221,8 @@ def _person(request: HttpRequest, member: Membership, status: int = 200, **more:
         "member": member,
         "agents": people.agents_of(member),
         "roles": people.roles_of(member.workspace_id),
+        "waits": second_admin.waits(member.workspace_id, people.BACK if member.deactivated_at else people.GIVEN, member.user_id),
+        "seconds": _seconds(request, member.workspace_id),
         "themselves": member.user_id == request.actor.user_id,
         "mail": settings.HANDRAIL_MAIL,
         "back": reverse("access:people"),
@@ -217,6 +230,12 @@ def _person(request: HttpRequest, member: Membership, status: int = 200, **more:
         **more,
     }
     return render(request, "access/person.html", context, status=status)
+
+
+def _seconds(request: HttpRequest, workspace_id: UUID) -> list[str]:
+    """Who could confirm what takes a second admin; nobody where none is asked for."""
+    needed = second_admin.is_needed(workspace_id, people.GIVEN)
+    return second_admin.seconds(workspace_id, people.GIVEN, request.actor.user_id) if needed else []
 
 
 def _role(workspace_id: UUID, pk: str) -> Role:

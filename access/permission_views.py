@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import permissions, places, reasons, role_history, roles, rules, step_up, teams
+from access import permissions, places, reasons, role_history, roles, rules, second_admin, step_up, teams
 from access.errors import NotFound, Refusal
 from access.models import Role
 from access.permissions import READ
@@ -40,6 +40,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "teams": teams.listed(here.id),
         "last": role_history.last(here.id),
         "waiting": roles.waiting(here.id),
+        "asked": [(each, second_admin.KINDS[each.kind].title) for each in second_admin.waiting(here.id)],
         "may": _may(request, here.id),
         "sees_policies": rules.can_some(request.actor, "approvals.view", here.id),
         "may_try": rules.can(request.actor, "policies.manage", here.id),
@@ -121,7 +122,7 @@ def _settled(request: HttpRequest, here: Place, found: RoleChange) -> HttpRespon
             messages.info(request, f"Version {made.version} of {made.name} is in force.")
             return redirect(reverse("access:role", args=[made.pk]))
         case "refuse":
-            roles.refuse(found, by=request.actor)
+            roles.refuse(found, by=request.actor, why=request.POST.get("why", ""))
             messages.info(request, "You refused the change. Nothing was changed.")
         case "withdraw":
             roles.withdraw(found, by=request.actor)
@@ -206,10 +207,14 @@ def _second(request: HttpRequest, workspace_id: UUID, change: RoleChange | None)
     """Whether a second admin is needed, who that could be, and what became of a change that waits."""
     asked_by = change.asked_by_id if change else request.actor.user_id
     others = [user.name for user in roles.seconds(workspace_id, asked_by)]
+    said = reasons.shown([change.why, change.answer]) if change else {}
     return {
         "change": change,
         "change_state": roles.state(change) if change else "",
-        "change_why": reasons.shown([change.why]).get(change.why, "") if change and change.why else "",
+        "change_url": reverse("access:change", args=[change.pk]) if change else "",
+        "change_why": said.get(change.why, "") if change else "",
+        "change_answer": said.get(change.answer, "") if change else "",
+        "refusal": request.POST.get("why", "")[: 2 * reasons.MAX_REASON] if change else "",
         "mine": change is not None and change.asked_by_id == request.actor.user_id,
         "needs_second": roles.needs_second(workspace_id),
         "seconds": others[:WAITS_FOR] + ([f"{len(others) - WAITS_FOR} others"] if len(others) > WAITS_FOR else []),

@@ -42,8 +42,10 @@ def trouble(reason: str, most: int = MAX_REASON) -> str:
     return f"The reason has {count}; it needs {MIN_REASON} to {most}."
 
 
-def keep(workspace_id: UUID, text: str) -> UUID:
-    """Keep a reason. WhyNeeded says what is wrong with it."""
+def keep(workspace_id: UUID, text: str | UUID) -> UUID:
+    """Keep a reason. WhyNeeded says what is wrong with it. One that was kept when a change was asked for stays as it is."""
+    if isinstance(text, UUID):
+        return text
     if wrong := trouble(text) or ("It has a character that no text can have." if "\0" in text else ""):
         raise WhyNeeded(wrong)
     if not _keepers:

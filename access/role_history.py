@@ -16,6 +16,7 @@ CHANGES = {
     "role_change_asked": "Asked for a change of",
     "role_change_refused": "Refused a change of",
     "role_change_withdrawn": "Withdrew a change of",
+    "role_change_overtaken": "Could not confirm a change of",
 }
 IN_FORCE = ("role_made", "role_changed", "role_retired", "policy_saved", "group_saved")
 SHOWN = 100

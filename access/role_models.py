@@ -4,10 +4,9 @@ from django.db import models
 from django.db.models import Q
 
 from access import append_only
+from access.change_models import CHANGE_STATES, Asked
 from access.ids import uuid7
 from config import clock
-
-CHANGE_STATES = ("waiting", "confirmed", "refused", "withdrawn", "lapsed", "overtaken")
 
 
 @append_only.protect
@@ -36,28 +35,15 @@ class RoleVersion(models.Model):
         return f"{self.name}, version {self.version}"
 
 
-class RoleChange(models.Model):
-    """A change that one admin asked for and another one confirms or refuses. Until then nothing changes."""
+class RoleChange(Asked):
+    """A change of a role that one admin asked for and another one confirms or refuses. Until then nothing changes."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    workspace = models.ForeignKey("access.Workspace", on_delete=models.PROTECT, related_name="+")
     role = models.ForeignKey("access.Role", on_delete=models.PROTECT, null=True, related_name="changes")  # null: a new one
     base = models.PositiveIntegerField()  # the version that it was made from
     name = models.CharField(max_length=60)
     holds = models.JSONField(default=list)
     retired = models.BooleanField(default=False)
     restores = models.PositiveIntegerField(null=True)
-    why = models.UUIDField(null=True)
-    asked_by = models.ForeignKey("access.User", on_delete=models.PROTECT, related_name="+")
-    asked_at = models.DateTimeField(default=clock.now)
-    signed_in = models.CharField(max_length=20)  # how who asked was
-    lapses_at = models.DateTimeField()
-    state = models.CharField(max_length=10, default="waiting")
-    settled_by = models.ForeignKey("access.User", on_delete=models.PROTECT, null=True, related_name="+")
-    settled_at = models.DateTimeField(null=True)
-
-    workspace_path = "workspace"
-    view_capability = "audit.view"
 
     class Meta:
         constraints = [

@@ -12,9 +12,11 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
+from django.dispatch import Signal as Notice
 
 from access import audit, characters, hiding, reasons, rules, standing
+from access.change_models import AskedChange
 from access.errors import BadInput, Forbidden, Refusal
 from access.models import AuditEntry, Membership, Role, User, Workspace
 from access.role_models import RoleChange, RoleVersion
@@ -23,6 +25,7 @@ from config import clock
 
 MANAGES = "access.manage"
 LASTS = timedelta(hours=24)  # that a change waits for a second admin
+asked = Notice()  # a `change` waits for a second admin; sent in the transaction. Other rooms tell people of it
 MAX_ROLES, MAX_NAME = 30, 60
 # nobody holds both: whoever writes the rules does not use them
 APART = (("approvals.decide", "access.manage"), ("approvals.decide", "policies.manage"))
@@ -51,7 +54,7 @@ class RoleChanged(Refusal):
 
 
 class ChangeWaits(Refusal):
-    """A change of this role waits already."""
+    """A change of this waits already."""
 
     what_next = "Nothing was changed. Have it confirmed, refused or withdrawn first."
 
@@ -59,7 +62,7 @@ class ChangeWaits(Refusal):
 class ChangeOver(Refusal):
     """This change does not wait any more."""
 
-    what_next = "Nothing was changed. Open the role again to see what is in force."
+    what_next = "Nothing was changed. Look again at what is in force."
 
 
 class NotTheSecond(Forbidden):
@@ -111,7 +114,7 @@ def ask(workspace_id: UUID, role: Role | None, wanted: Wanted, *, base: int, by:
         role = Role.objects.get(pk=role.pk) if role else None  # as it is now that nobody else changes it
         _check_base(role, base)
         _check_held(role, wanted)
-        _lapse(role)
+        lapse(RoleChange.objects.filter(role=role, workspace_id=workspace_id))
         if role is not None and RoleChange.objects.filter(role=role, state="waiting").exists():
             raise ChangeWaits
         kept = reasons.keep(workspace_id, why)
@@ -122,28 +125,40 @@ def ask(workspace_id: UUID, role: Role | None, wanted: Wanted, *, base: int, by:
 
 
 def confirm(change: RoleChange, *, by: Actor) -> Role:
-    """Put a change in force that another admin asked for."""
-    if by.user_id == change.asked_by_id:
-        raise NotTheSecond(f"You asked for this at {_utc(change.asked_at)} (UTC).")
+    """Put a change in force that another admin asked for. ChangeOver if it can't be any more: it is overtaken then, for good."""
+    check_second(change, by)
+    made, lost = None, None
     with transaction.atomic():
         hold(change.workspace_id)
-        _settle(change, "confirmed", by=by)
-        role = Role.objects.get(pk=change.role_id) if change.role_id else None
-        if not _manages(change.asked_by_id, change.workspace_id):
-            raise ChangeOver("Whoever asked for it may not manage people and roles any more.")
-        wanted = _checked(change.workspace_id, role, _wanted_by(change))
-        _check_base(role, change.base)
-        _check_held(role, wanted)
-        given = {"asked_by": change.asked_by_id, "confirmed_by": by.user_id, "why": change.why}
-        return _put_in_force(change.workspace_id, role, wanted, base=change.base, actor=by, change=change.pk, **given)
+        settle(change, "confirmed", by=by)
+        try:
+            with transaction.atomic():
+                made = _confirmed(change, by)
+        except Refusal as error:  # something else came into force since it was asked for
+            lost = error
+            overtake(change)
+            _record(by, "role_change_overtaken", change)
+    if made is None:
+        raise ChangeOver(f"Something else changed since it was asked for. {lost.more or lost.title if lost else ''}".rstrip())
+    return made
 
 
-def refuse(change: RoleChange, *, by: Actor) -> None:
-    """Say no to what another admin asked for. Nothing changes."""
-    if by.user_id == change.asked_by_id:
-        raise NotTheSecond("You asked for this; you can withdraw it.")
+def _confirmed(change: RoleChange, by: Actor) -> Role:
+    role = Role.objects.get(pk=change.role_id) if change.role_id else None
+    if not _manages(change.asked_by_id, change.workspace_id):
+        raise ChangeOver("Whoever asked for it may not manage people and roles any more.")
+    wanted = _checked(change.workspace_id, role, _wanted_by(change))
+    _check_base(role, change.base)
+    _check_held(role, wanted)
+    given = {"asked_by": change.asked_by_id, "confirmed_by": by.user_id, "why": change.why}
+    return _put_in_force(change.workspace_id, role, wanted, base=change.base, actor=by, change=change.pk, **given)
+
+
+def refuse(change: RoleChange, *, by: Actor, why: str) -> None:
+    """Say no, and why, to what another admin asked for. Nothing changes."""
+    check_second(change, by)
     with transaction.atomic():
-        _settle(change, "refused", by=by)
+        settle(change, "refused", by=by, why=reasons.keep(change.workspace_id, why))
         _record(by, "role_change_refused", change)
 
 
@@ -152,17 +167,17 @@ def withdraw(change: RoleChange, *, by: Actor) -> None:
     if by.user_id != change.asked_by_id:
         raise Forbidden("Whoever asked for a change withdraws it. You can refuse it.")
     with transaction.atomic():
-        _settle(change, "withdrawn", by=by)
+        settle(change, "withdrawn", by=by)
         _record(by, "role_change_withdrawn", change)
 
 
 # who ------------------------------------------------------------------------------------------------------------------------------
 
 
-def needs_second(workspace_id: UUID) -> bool:
-    """Whether a change of roles takes a second admin here: as the workspace says, else as soon as there are two."""
+def needs_second(workspace_id: UUID, right: str = MANAGES) -> bool:
+    """Whether a change under this right takes a second admin here: as the workspace says, else as soon as two people hold it."""
     said = Workspace.objects.values_list("second_admin", flat=True).get(pk=workspace_id)
-    return len(managers(workspace_id)) > 1 or lost_one(workspace_id) if said is None else said
+    return len(rules.holders(workspace_id, right)) > 1 or lost_one(workspace_id) if said is None else said
 
 
 def lost_one(workspace_id: UUID) -> bool:
@@ -184,9 +199,15 @@ def managers(workspace_id: UUID) -> list[User]:
     return rules.holders(workspace_id, MANAGES)
 
 
-def seconds(workspace_id: UUID, user_id: UUID | None) -> list[User]:
+def seconds(workspace_id: UUID, user_id: UUID | None, right: str = MANAGES) -> list[User]:
     """Who could confirm what this person asks for, by name."""
-    return [user for user in managers(workspace_id) if user.pk != user_id]
+    return [user for user in rules.holders(workspace_id, right) if user.pk != user_id]
+
+
+def check_second(change: RoleChange | AskedChange, by: Actor) -> None:
+    """NotTheSecond if it is their own."""
+    if by.user_id == change.asked_by_id:
+        raise NotTheSecond(f"You asked for this at {_utc(change.asked_at)} (UTC). You can withdraw it.")
 
 
 def check_somebody_manages(workspace_id: UUID) -> None:
@@ -236,7 +257,7 @@ def waits(role: Role) -> RoleChange | None:
     return rows.select_related("asked_by").first()
 
 
-def state(change: RoleChange) -> str:
+def state(change: RoleChange | AskedChange) -> str:
     """What became of a change. One that nobody answered in time has lapsed, also before that is written down."""
     return "lapsed" if change.state == "waiting" and change.lapses_at <= clock.now() else change.state
 
@@ -326,6 +347,7 @@ def _wait(workspace_id: UUID, role: Role | None, wanted: Wanted, base: int, by: 
     except IntegrityError as error:
         raise ChangeWaits from error
     _record(by, "role_change_asked", made)
+    asked.send(RoleChange, change=made)
     return made
 
 
@@ -368,19 +390,26 @@ def _put_in_force(
     return role
 
 
-def _settle(change: RoleChange, how: str, *, by: Actor) -> None:
-    """What waits, and has not lapsed, is settled once."""
-    open_one = RoleChange.objects.filter(pk=change.pk, state="waiting", lapses_at__gt=clock.now())
-    if open_one.update(state=how, settled_by_id=by.user_id, settled_at=clock.now()) != 1:
-        now = RoleChange.objects.select_related("settled_by").get(pk=change.pk)
+def settle(change: RoleChange | AskedChange, how: str, *, by: Actor, why: UUID | None = None) -> None:
+    """What waits, and has not lapsed, is settled once. In the caller's transaction."""
+    rows = type(change).objects
+    open_one = rows.filter(pk=change.pk, state="waiting", lapses_at__gt=clock.now())
+    if open_one.update(state=how, settled_by_id=by.user_id, settled_at=clock.now(), answer=why) != 1:
+        now = rows.select_related("settled_by").get(pk=change.pk)
         said = {"confirmed": "confirmed it", "refused": "refused it", "withdrawn": "withdrew it"}.get(now.state)
+        if now.state == "overtaken":
+            raise ChangeOver("Something else changed since it was asked for.")
         raise ChangeOver(f"{now.settled_by.name} {said}." if said and now.settled_by else "It lapsed without an answer.")
 
 
-def _lapse(role: Role | None) -> None:
-    """Write down that a change lapsed, before another one of the same role waits."""
-    if role is not None:
-        RoleChange.objects.filter(role=role, state="waiting", lapses_at__lte=clock.now()).update(state="lapsed", settled_at=clock.now())
+def overtake(change: RoleChange | AskedChange) -> None:
+    """What was just settled could not be done any more: something else came first."""
+    type(change).objects.filter(pk=change.pk).update(state="overtaken")
+
+
+def lapse(rows: QuerySet) -> None:
+    """Write down that changes lapsed, before others of the same thing wait."""
+    rows.filter(state="waiting", lapses_at__lte=clock.now()).update(state="lapsed", settled_at=clock.now())
 
 
 def _manages(user_id: UUID, workspace_id: UUID) -> bool:

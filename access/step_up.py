@@ -20,25 +20,27 @@ class StepUpNeeded(Refusal):
     """Show again that it is you."""
 
     status = 403
-    what_next = "Nothing was changed. Open /confirm in this browser, show that it is you, and send this again within 15 minutes."
+    what_next = "Nothing was changed. Open /confirm in this browser, show that it is you, and send this again at once."
 
 
-def require(request: HttpRequest) -> None:
-    """StepUpNeeded unless a person asks, whose session has shown within 15 minutes who they are."""
+def require(request: HttpRequest, *, within: timedelta = FRESH) -> None:
+    """StepUpNeeded unless a person asks, whose session has shown within so long who they are."""
     if not request.actor.is_known:
         raise NotSignedIn
     if request.actor.kind != "human":
         raise Forbidden("A person has to do this, signed in.")
-    if not is_fresh(request):
-        raise StepUpNeeded("This is asked for again after 15 minutes, before something grave.", confirm="/confirm")
+    if not is_fresh(request, within=within):
+        minutes = int(within.total_seconds() // 60)
+        after = f"{minutes} minute{'' if minutes == 1 else 's'}"
+        raise StepUpNeeded(f"This is asked for again after {after}, before something grave.", confirm="/confirm")
 
 
-def is_fresh(request: HttpRequest) -> bool:
+def is_fresh(request: HttpRequest, *, within: timedelta = FRESH) -> bool:
     try:
         shown = datetime.fromisoformat(request.session.get(MARK, ""))
     except (TypeError, ValueError):
         return False
-    return timedelta() <= clock.now() - shown <= FRESH
+    return timedelta() <= clock.now() - shown <= within
 
 
 def shown(request: HttpRequest, *, how: str) -> None:

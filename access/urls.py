@@ -1,6 +1,6 @@
 from django.urls import path
 
-from access import account_views, audit_urls, people_views, permission_views, second_views, sso_views, team_views, views
+from access import account_views, asked_views, audit_urls, people_views, permission_views, second_views, sso_views, team_views, views
 
 app_name = "access"
 urlpatterns = [
@@ -40,5 +40,6 @@ urlpatterns = [
     path("permissions/teams/new", team_views.new, name="team_new"),
     path("permissions/teams/<uuid:team_id>", team_views.team, name="team"),
     path("permissions/changes/<uuid:change_id>", permission_views.change, name="change"),
+    path("permissions/asked/<uuid:asked_id>", asked_views.asked, name="asked"),
 ]
 urlpatterns += audit_urls.urlpatterns

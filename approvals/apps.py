@@ -6,8 +6,8 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from access import append_only, break_glass, reach
-        from approvals import audit_names, gate, presenting, reveal_places, witness
+        from access import append_only, break_glass, reach, roles
+        from approvals import audit_names, gate, policy_changes, presenting, reveal_places, witness
         from approvals.models import ProposedAction
         from approvals.notifications import outbox
         from artifacts import revealing
@@ -18,6 +18,8 @@ class ApprovalsConfig(AppConfig):
         gate.register()
         break_glass.taken.connect(lambda sender, glass, **_: outbox.glass_broken(glass), weak=False, dispatch_uid="glass-told")
         audit_names.register()
+        policy_changes.register()
+        roles.asked.connect(lambda sender, change, **_: outbox.change_asked(change), weak=False, dispatch_uid="change-told")
         reach.register("actions", lambda at: ProposedAction.objects.filter(workspace_id=at).count(), "proposed action", "proposed actions")
         revealing.places |= {"action": reveal_places.of_attachment, "evidence": reveal_places.of_evidence}
         if reveal_places.judged not in revealing.judges:

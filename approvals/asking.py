@@ -11,6 +11,7 @@ from uuid import UUID
 
 import orjson
 
+from access import audit
 from access.ids import uuid7
 from access.rules import Actor
 from approvals import decisions
@@ -72,6 +73,8 @@ def ask(action: ProposedAction, *, by: Actor, question: str, digest: str) -> Ask
         data = QuestionAsked(question=pk, action=action.pk)
         seq = run.append(data, actor=by, texts={"question": Text(question, "personal")}, caused_by=action.proposed_seq)
         decisions.wake(run, action, "answer")
+        about = {"question": str(pk), "seq": seq}
+        audit.record(by, "agent_asked", workspace_id=action.workspace_id, subject=("action", action.pk), **about)
     return Asked(pk, seq, again=False)
 
 

@@ -200,8 +200,8 @@ class _Read:
         return self.opened[action.pk]
 
     def subject(self, action: ProposedAction) -> str:
-        """What it is called: in full for who may decide on it, else its rendition."""
-        return presenting.words(action, isinstance(decisions.may_decide(action, self.actor), Yes))[0]
+        """What it is called: in full for who may read it so, else its rendition."""
+        return presenting.words(action, isinstance(decisions.may_read(action, self.actor), Yes))[0]
 
     def says(self, action: ProposedAction) -> tuple[Said, ...]:
         what = self.what(action)

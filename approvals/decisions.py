@@ -11,10 +11,10 @@ from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.db.models import Q, QuerySet
 
-from access import rules
+from access import audit, rules
 from access.errors import Forbidden, Refusal
 from access.models import User
 from access.rules import Actor
@@ -117,10 +117,24 @@ def may_decide(action: ProposedAction, actor: Actor, *, inside: Collection[UUID]
 
 
 def may_read(action: ProposedAction, actor: Actor) -> Yes | No:
-    """Whether this person sees the exact action: who may decide on it, and who wrote it by an edit, though others decide on that."""
+    """Whether this person sees the exact action: who may decide on it while it waits, and once it is closed who did.
+
+    Who wrote it by an edit reads it too, though others decide on that. Anybody else sees it redacted, and reveals what they may.
+    """
     able = rules.can(actor, "approvals.decide", action.workspace_id, action.run.team_id)
-    hers = action.editor_id is not None and action.editor_id == actor.user_id and able
-    return Yes() if hers else may_decide(action, actor)
+    if able and action.editor_id is not None and action.editor_id == actor.user_id:
+        return Yes()
+    may = may_decide(action, actor)
+    if isinstance(may, No) or action.state == "waiting" and action.expires_at > clock.now() or _had_a_part(action, actor):
+        return may
+    return No("It is closed, and you did not decide on it.")
+
+
+def _had_a_part(action: ProposedAction, actor: Actor) -> bool:
+    """Whether this person decided on it, or edited it: what they read then they may read still."""
+    newer = action.superseded_by
+    edited = newer is not None and newer.editor_id == actor.user_id
+    return edited or Decision.objects.filter(action=action, reviewer_id=actor.user_id).exists()
 
 
 def who_may(action: ProposedAction) -> list[User]:
@@ -152,16 +166,24 @@ def claim(action: ProposedAction, *, by: Actor) -> None:
         raise may.refusal(may.why)
     now = clock.now()
     free = Q(claimed_by=None) | Q(claimed_until__lt=now) | Q(claimed_by=by.user_id)
-    taken = ProposedAction.objects.filter(free, pk=action.pk, state="waiting").update(
-        claimed_by=by.user_id, claimed_until=now + CLAIM_LASTS
-    )
-    if taken != 1:
-        raise AlreadyClaimed
+    with transaction.atomic():
+        taken = ProposedAction.objects.filter(free, pk=action.pk, state="waiting").update(
+            claimed_by=by.user_id, claimed_until=now + CLAIM_LASTS
+        )
+        if taken != 1:
+            raise AlreadyClaimed
+        _record(by, "claimed", action)
 
 
 def release(action: ProposedAction, *, by: Actor) -> None:
     """Give a claim back. Nothing happens if it is not yours."""
-    ProposedAction.objects.filter(pk=action.pk, claimed_by=by.user_id).update(claimed_by=None, claimed_until=None)
+    with transaction.atomic():
+        if ProposedAction.objects.filter(pk=action.pk, claimed_by=by.user_id).update(claimed_by=None, claimed_until=None):
+            _record(by, "claim_released", action)
+
+
+def _record(by: Actor, verb: str, action: ProposedAction) -> None:
+    audit.record(by, verb, workspace_id=action.workspace_id, subject=("action", action.pk))
 
 
 def expire_due() -> int:
@@ -343,6 +365,9 @@ def _write(run: Held, action: ProposedAction, reviewer: Actor, verdict: Verdict,
     data = ActionDecided(action=action.pk, digest=action.digest, decision=decision.pk, verdict=verdict, round=action.round)
     decision.seq = run.append(data, actor=reviewer, texts={"reason": kept} if kept else {}, caused_by=action.proposed_seq)
     decision.save(force_insert=True)
+    told = {"verdict": verdict, "digest": action.digest, "round": action.round, "seq": decision.seq}
+    told |= {"why": str(kept.pk)} if kept else {}
+    audit.record(reviewer, "decided", workspace_id=action.workspace_id, subject=("action", action.pk), **told)
     return decision
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from access import audit
 from access.rules import Actor
 from approvals import canonical, cases, decisions, edit_form, exact, gate, policy
 from approvals.canonical import CanonicalAction
@@ -75,6 +76,8 @@ def edit(action: ProposedAction, *, by: Actor, arguments: Mapping[str, Any], dig
         newer = _put_up(run, action, by, proposal, wanted)
         seq = run.append(ActionSuperseded(action=action.pk, by=newer.pk), actor=log.ENGINE, caused_by=newer.proposed_seq)
         decisions.supersede(run, action, newer, seq=seq)
+        told = {"newer": str(newer.pk), "digest": newer.digest, "seq": newer.proposed_seq}
+        audit.record(by, "action_edited", workspace_id=action.workspace_id, subject=("action", action.pk), **told)
     return Edited(newer, again=False)
 
 

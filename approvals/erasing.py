@@ -8,6 +8,7 @@ from django.db.models import Q
 from approvals.models import OPEN, Decision, Grant, ProposedAction, StandingGrant
 from config import clock
 from runs import erasing
+from runs.models import Run
 
 
 def register() -> None:
@@ -15,6 +16,16 @@ def register() -> None:
     if held not in erasing.holders:
         erasing.holders.append(held)
         erasing.needs.append(needed)
+        erasing.parts.append(proposed)
+
+
+def proposed(run: Run, seq: int) -> tuple[str, Collection[UUID]]:
+    """Of the action that this event put up: its arguments, words and files."""
+    row = (
+        ProposedAction.objects.filter(run_id=run.pk, proposed_seq=seq).values_list("canonical", "subject", "reason", "attachments").first()
+    )
+    *ids, files = row or ([],)
+    return "the action: arguments, words and files", [pk for pk in ids if pk] + [UUID(each) for each in files]
 
 
 def held(runs: Collection[UUID]) -> Iterator[UUID]:

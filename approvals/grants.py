@@ -2,6 +2,8 @@
 
 from django.db.models import Q
 
+from access import audit
+from access.rules import SYSTEM
 from approvals import freezes, limits
 from approvals.models import Grant, ProposedAction
 from config import clock
@@ -25,6 +27,9 @@ def give(run: Held, action: ProposedAction, *, automatic: bool = False) -> Grant
     data = ActionGranted(action=action.pk, grant=grant.pk, digest=action.digest, automatic=automatic, until=grant.expires_at)
     run.append(data, actor=log.ENGINE)
     grant.save(force_insert=True)
+    if automatic:  # one that a person gave stands in the audit trail as their decision
+        told = {"grant": str(grant.pk), "digest": action.digest}
+        audit.record(SYSTEM, "granted", workspace_id=action.workspace_id, subject=("action", action.pk), **told)
     return grant
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import DurationField, Field
 
 from access import audit
 from access.errors import BadInput, Refusal
@@ -136,6 +137,16 @@ def content(rule: Policy) -> dict[str, Any]:
     return {name: _plain(value) for name, value in named.items()}
 
 
+def drafted(workspace_id: UUID, contents: Sequence[dict[str, Any]]) -> list[Policy]:
+    """Rules out of what `content` gave, not saved."""
+    fields = {field.name: field for field in Policy._meta.concrete_fields}
+    return [rule(workspace_id, **{fields[name].attname: _typed(fields[name], value) for name, value in each.items()}) for each in contents]
+
+
+def _typed(field: Field, value: Any) -> Any:
+    return timedelta(seconds=value) if isinstance(field, DurationField) else field.to_python(value)
+
+
 def digest(rules: Sequence[Policy]) -> str:
     """What names a set of rules in their order: SHA-256 over all that they say."""
     return hashlib.sha256(canonical.canonical_json([content(each) for each in rules])).hexdigest()
@@ -151,15 +162,34 @@ def _asked(rule: Policy) -> tuple[object, ...]:
     return rule.key, rule.group_id, rule.quorum, rule.outcome
 
 
-def put_in_force(workspace_id: UUID, rules: Sequence[Policy], *, by: Actor, why: str, base: int) -> PolicySet:
-    """Put a new version in force. `base`: the version that it was made from, 0 for none; PolicyChanged if another is in force by now."""
-    why = why.strip()
-    if not MIN_WHY <= len(why) <= MAX_WHY:
-        raise WhyNeeded(f"The reason has {len(why)} characters; it needs {MIN_WHY} to {MAX_WHY}.")
+def put_in_force(workspace_id: UUID, rules: Sequence[Policy], *, by: Actor, why: str | UUID, base: int) -> PolicySet:
+    """Put a new version in force. `base`: the version that it was made from, 0 for none; PolicyChanged if another is in force by now.
+
+    `why`: in words, or the payload of those that were kept when it was asked for. Whether a second admin is needed: see policy_changes.py.
+    """
+    why = check_why(why) if isinstance(why, str) else why
     with transaction.atomic():
         made = _write(workspace_id, rules, user_id=by.user_id, why=why, base=base)
         audit.record(by, "policy_saved", workspace_id=workspace_id, subject=("policy", made.pk), version=made.version, digest=made.digest)
     return made
+
+
+def check_why(why: str) -> str:
+    """The reason as it is kept; WhyNeeded says what is wrong with it."""
+    why = why.strip()
+    if not MIN_WHY <= len(why) <= MAX_WHY:
+        raise WhyNeeded(f"The reason has {len(why)} characters; it needs {MIN_WHY} to {MAX_WHY}.")
+    return why
+
+
+def check(workspace_id: UUID, rules: Sequence[Policy], *, base: int) -> None:
+    """Whether these could be put in force now: TooManyRules, PolicyChanged, or what is wrong with their groups."""
+    if len(rules) > MAX_RULES:
+        raise TooManyRules(f"{len(rules)} rules; at most {MAX_RULES} are taken.")
+    current = newest(workspace_id)
+    if (current.version if current else 0) != base:
+        raise PolicyChanged(f"Version {current.version if current else 0} is in force; yours was made from version {base}.")
+    check_groups(workspace_id, rules, hold=False)
 
 
 def set_rule(
@@ -203,14 +233,14 @@ def put_first(workspace_id: UUID, rule: Policy, *, by: User | None) -> None:
     _write(workspace_id, [rule, *rules(workspace_id)], user_id=by.pk if by else None, why="", base=base.version if base else 0)
 
 
-def _write(workspace_id: UUID, rules: Sequence[Policy], *, user_id: UUID | None, why: str, base: int) -> PolicySet:
+def _write(workspace_id: UUID, rules: Sequence[Policy], *, user_id: UUID | None, why: str | UUID, base: int) -> PolicySet:
     if len(rules) > MAX_RULES:
         raise TooManyRules(f"{len(rules)} rules; at most {MAX_RULES} are taken.")
     current = newest(workspace_id)
     if (current.version if current else 0) != base:
         raise PolicyChanged(f"Version {current.version if current else 0} is in force; yours was made from version {base}.")
-    reason = vault.keep(workspace_id, why, label="internal") if why else None
-    made = PolicySet(workspace_id=workspace_id, version=base + 1, digest=digest(rules), why=reason, saved_by_id=user_id)
+    kept = vault.keep(workspace_id, why, label="internal").pk if why and isinstance(why, str) else why or None
+    made = PolicySet(workspace_id=workspace_id, version=base + 1, digest=digest(rules), why_id=kept, saved_by_id=user_id)
     try:
         with transaction.atomic():
             check_groups(workspace_id, rules)

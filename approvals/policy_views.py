@@ -13,10 +13,11 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import audit, places, rules
+from access import audit, places, rules, second_admin, step_up
+from access.change_models import AskedChange
 from access.errors import NotFound, Refusal
 from access.rules import Actor
-from approvals import conditions, groups, policy, policy_forms, standing_grants, trying
+from approvals import conditions, groups, policy, policy_changes, policy_forms, standing_grants, trying
 from approvals.errors import TryFirst
 from approvals.models import AskedFor, Policy, PolicySet, ProposedAction, StandingGrant
 from approvals.notifications.pages import zones
@@ -40,6 +41,7 @@ def policies(request: HttpRequest) -> HttpResponse:
     workspace_id = found["place"].id
     context = found | {
         "history": _history(request.actor, workspace_id),
+        "waits": second_admin.waits(workspace_id, policy_changes.KIND),
         "asked": _asked(request.actor, workspace_id),
         "known_tools": set(TOOLS),
         "standing": _standing(request.actor, workspace_id),
@@ -75,6 +77,8 @@ def rule(request: HttpRequest) -> HttpResponse:
             return _save(request, workspace_id, draft)
         policy.check_groups(workspace_id, draft, hold=False)
         return _form(request, workspace_id, current, typed, draft=draft)
+    except step_up.StepUpNeeded:
+        raise
     except Refusal as error:
         return _form(request, workspace_id, current, typed, error=error)
 
@@ -96,6 +100,7 @@ def version(request: HttpRequest, version: int) -> HttpResponse:
         "current": policy.newest(workspace_id),
         "may": rules.can(request.actor, "policies.manage", workspace_id),
         "why": request.POST.get("why", ""),
+        "seconds": _seconds(request.actor, workspace_id),
     }
     status = 200
     if request.method == "POST":
@@ -104,12 +109,15 @@ def version(request: HttpRequest, version: int) -> HttpResponse:
                 return _save(request, workspace_id, draft)
             policy.check_groups(workspace_id, draft, hold=False)
             context |= _tried(request.actor, workspace_id, draft)
+        except step_up.StepUpNeeded:
+            raise
         except Refusal as error:
             context["error"], status = error, error.status
     return render(request, "approvals/policy_version.html", context, status=status)
 
 
 def _save(request: HttpRequest, workspace_id: UUID, draft: Sequence[Policy]) -> HttpResponse:
+    step_up.require(request)
     sent = request.POST.get("base", "")
     base = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 10 else 0
     now = policy.newest(workspace_id)
@@ -117,7 +125,10 @@ def _save(request: HttpRequest, workspace_id: UUID, draft: Sequence[Policy]) -> 
         raise policy.PolicyChanged(f"Version {now.version} is in force by now; yours was made from version {base}.")
     if not trying.was_shown(request.POST.get("tried", ""), workspace_id, draft, base=base, by=request.actor):
         raise TryFirst
-    made = policy.put_in_force(workspace_id, draft, by=request.actor, why=request.POST.get("why", ""), base=base)
+    made = policy_changes.ask(workspace_id, draft, by=request.actor, why=request.POST.get("why", ""), base=base)
+    if isinstance(made, AskedChange):
+        messages.info(request, "Asked. Nothing changes until another admin confirms it.")
+        return redirect("access:asked", made.pk)
     messages.info(request, f"Version {made.version} is in force.")
     return redirect(reverse("approvals:policies") + places.place(request, "policies.manage", within=workspace_id).suffix)
 
@@ -152,6 +163,8 @@ def _form(
         "froms": _froms(workspace_id, typed.fields.get("from", "")),
         "everybody": len(rules.some_holders(workspace_id, "approvals.decide")),
         "history": _history(request.actor, workspace_id),
+        "waits": second_admin.waits(workspace_id, policy_changes.KIND),
+        "seconds": _seconds(request.actor, workspace_id),
     }
     if draft is not None:
         context |= _tried(request.actor, workspace_id, draft)
@@ -174,6 +187,12 @@ def _tried(actor: Actor, workspace_id: UUID, draft: Sequence[Policy]) -> Mapping
     audit.record(actor, "policy_tried", workspace_id=workspace_id, digest=policy.digest(draft), of=found.of, differ=len(found.differs))
     token = trying.token(workspace_id, draft, base=base, by=actor)
     return {"tried": found, "shown": listed[:SHOWN], "token": token, "base": base}
+
+
+def _seconds(actor: Actor, workspace_id: UUID) -> list[str]:
+    """Who could confirm what this person saves, where that takes two."""
+    needed = second_admin.is_needed(workspace_id, policy_changes.KIND)
+    return second_admin.seconds(workspace_id, policy_changes.KIND, actor.user_id) if needed else []
 
 
 def _versions(actor: Actor) -> Any:
@@ -208,4 +227,8 @@ def _matched(actor: Actor, workspace_id: UUID) -> dict[UUID, int]:
 def _history(actor: Actor, workspace_id: UUID) -> list[dict[str, Any]]:
     found = list(_versions(actor).filter(workspace_id=workspace_id)[:VERSIONS])
     texts = vault.shown(each.why_id for each in found if each.why_id)
-    return [{"of": each, "why": plain(texts[each.why_id].text) if each.why_id in texts else ""} for each in found]
+    second = policy_changes.confirmed(workspace_id)
+    return [
+        {"of": each, "second": second.get(each.version, ""), "why": plain(texts[each.why_id].text) if each.why_id in texts else ""}
+        for each in found
+    ]

@@ -75,13 +75,17 @@ def revocation(request: HttpRequest, grant_id: UUID) -> HttpResponse:
 def _action(request: HttpRequest) -> ProposedAction | None:
     """The decided action that it is made from, if one is named."""
     named = request.POST.get("action") or request.GET.get("action")
-    return rules.get(request.actor, ProposedAction, named, "approvals.decide", related=("policy", "run__agent")) if named else None
+    return (
+        rules.get(request.actor, ProposedAction, named, "approvals.decide", related=("policy__group", "run__agent", "superseded_by"))
+        if named
+        else None
+    )
 
 
 def _empty(request: HttpRequest, action: ProposedAction | None) -> dict[str, Any]:
     asks: list[dict[str, str]] = []
-    # who may decide on the action sees its arguments in full, and so may have them filled in
-    if action is not None and isinstance(decisions.may_decide(action, request.actor), Yes):
+    # who sees its arguments in full may have them filled in
+    if action is not None and isinstance(decisions.may_read(action, request.actor), Yes):
         asks = standing_grants.suggested(action, exact.whole(action).arguments)
     return {"tool": action.tool if action else request.GET.get("tool", "")[:60], "budget": "20", "minutes": "60", "conditions": asks}
 

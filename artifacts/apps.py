@@ -7,11 +7,12 @@ class ArtifactsConfig(AppConfig):
 
     def ready(self) -> None:
         from access import hiding, reach
-        from artifacts import audit_names, keeping, redaction, redaction_policies, revealing, ruling
+        from artifacts import audit_names, keeping, redaction, redaction_changes, redaction_policies, revealing, ruling
         from artifacts.models import Artifact
 
         keeping.register()
         audit_names.register()
+        redaction_changes.register()
         reach.register("artifacts", lambda workspace: Artifact.objects.filter(workspace_id=workspace).count(), "artifact", "artifacts")
         ruling.kept.append(redaction_policies.kept)
         hiding.detectors.hide, hiding.detectors.holds = redaction.hide, redaction.holds

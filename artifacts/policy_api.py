@@ -2,12 +2,15 @@
 
 from typing import Annotated, Any, Literal
 
+from django.conf import settings
 from django.http import HttpRequest
+from django.urls import reverse
 from ninja import Router, Status
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from access import places, reasons, rules, step_up
-from artifacts import json_paths, redaction_policies
+from access.change_models import AskedChange
+from artifacts import json_paths, redaction_changes, redaction_policies
 from artifacts.models import RedactionPolicy
 
 router = Router(tags=["redaction"])
@@ -44,23 +47,31 @@ def policies(request: HttpRequest) -> dict[str, Any]:
     return {"version": redaction_policies.version(where.id), "policies": [_as_json(row, said.get(row.why, "")) for row in rows]}
 
 
-@router.post("/redaction-policies", response={201: Any}, summary="Hide what a path names")
+@router.post("/redaction-policies", response={201: Any, 202: Any}, summary="Hide what a path names")
 def make(request: HttpRequest, body: RedactionPolicyIn) -> Status:
-    """In force from now on. What was kept before is rendered anew."""
+    """In force from now on, and what was kept before is rendered anew. 202: it waits for a second admin, and nothing has changed yet."""
     where = places.place(request, "redaction.manage")
     step_up.require(request)
     more = {"event": body.event, "tool": body.tool, "path": body.path, "kind": body.hide or ""}
-    made = redaction_policies.make(where.id, by=request.actor, why=body.why, base=body.version, **more)
+    made = redaction_changes.make(where.id, by=request.actor, why=body.why, base=body.version, **more)
+    if isinstance(made, AskedChange):
+        return Status(202, _waits(made))
     return Status(201, {"version": made.number, "policy": _as_json(made, "")})
 
 
-@router.post("/redaction-policies/{policy_id}/withdrawal", response=Any, summary="Withdraw a redaction policy")
-def withdraw(request: HttpRequest, policy_id: str, body: WithdrawalIn) -> dict[str, Any]:
-    """What it hid so far stays hidden."""
+@router.post("/redaction-policies/{policy_id}/withdrawal", response={200: Any, 202: Any}, summary="Withdraw a redaction policy")
+def withdraw(request: HttpRequest, policy_id: str, body: WithdrawalIn) -> Status:
+    """What it hid so far stays hidden. 202: it waits for a second admin."""
     row = rules.get(request.actor, RedactionPolicy, policy_id, "redaction.manage")
     step_up.require(request)
-    redaction_policies.withdraw(row, by=request.actor, why=body.why, base=body.version)
-    return {"version": redaction_policies.version(row.workspace_id)}
+    waits = redaction_changes.withdraw(row, by=request.actor, why=body.why, base=body.version)
+    return Status(202, _waits(waits)) if waits else Status(200, {"version": redaction_policies.version(row.workspace_id)})
+
+
+def _waits(change: AskedChange) -> dict[str, Any]:
+    """Another admin confirms it on its page."""
+    page = f"{settings.HANDRAIL_URL}{reverse('access:asked', args=[change.pk])}"
+    return {"waiting": {"change": change.pk, "until": change.lapses_at, "page": page}}
 
 
 def _as_json(row: RedactionPolicy, why: str) -> dict[str, Any]:

@@ -3,17 +3,19 @@
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from access import places, reasons, rules, step_up
+from access import places, reasons, rules, second_admin, step_up
+from access.change_models import AskedChange
 from access.errors import Refusal
 from access.ids import as_number
 from access.places import Place
-from artifacts import redaction_policies
+from artifacts import redaction_changes, redaction_policies
 from artifacts.detectors import KINDS
 from artifacts.models import Label, RedactionPolicy
 from artifacts.redaction_policies import About
@@ -44,7 +46,9 @@ def new(request: HttpRequest) -> HttpResponse:
         fields = redaction_policies.checked(typed["event"], typed["tool"], typed["path"], typed["kind"])
         if request.POST.get("do") == "save":
             step_up.require(request)
-            redaction_policies.make(where.id, by=request.actor, why=typed["why"], base=_base(request), **fields)
+            made = redaction_changes.make(where.id, by=request.actor, why=typed["why"], base=_base(request), **fields)
+            if isinstance(made, AskedChange):
+                return _waits(request, made)
             return redirect(reverse("artifacts:redaction") + where.suffix)
         draft = RedactionPolicy(**fields)
         context["before"], context["after"] = redaction_policies.tried(
@@ -68,10 +72,15 @@ def withdrawal(request: HttpRequest, policy_id: UUID) -> HttpResponse:
     where = places.place(request, MANAGE, within=row.workspace_id)
     step_up.require(request)
     try:
-        redaction_policies.withdraw(row, by=request.actor, why=request.POST.get("why", ""), base=_base(request))
+        waits = redaction_changes.withdraw(row, by=request.actor, why=request.POST.get("why", ""), base=_base(request))
     except Refusal as refusal:
         return _list(request, where, error=refusal, at=row.pk, why=request.POST.get("why", "")[: 2 * reasons.MAX_REASON])
-    return redirect(reverse("artifacts:redaction") + where.suffix)
+    return _waits(request, waits) if waits else redirect(reverse("artifacts:redaction") + where.suffix)
+
+
+def _waits(request: HttpRequest, change: AskedChange) -> HttpResponse:
+    messages.info(request, "Asked. Nothing changes until another admin confirms it.")
+    return redirect("access:asked", change.pk)
 
 
 def _base(request: HttpRequest) -> int:
@@ -89,6 +98,7 @@ def _list(request: HttpRequest, where: Place, *, error: Refusal | None = None, a
         "past": [each for each in reversed(told) if each[0].withdrawn_at],
         "version": redaction_policies.version(where.id),
         "may": rules.can(request.actor, MANAGE, where.id),
+        "waits": second_admin.waits(where.id, redaction_changes.MADE),
         "error": error,
         "at": at,
         "typed": why,
@@ -98,6 +108,8 @@ def _list(request: HttpRequest, where: Place, *, error: Refusal | None = None, a
 
 
 def _form(request: HttpRequest, where: Place, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    needed = second_admin.is_needed(where.id, redaction_changes.MADE)
+    context["seconds"] = second_admin.seconds(where.id, redaction_changes.MADE, request.actor.user_id) if needed else []
     kinds = [(kind, WORDS[kind]) for kind in KINDS]
     context |= {"place": where, "kinds": kinds, "labels": Label.choices, "room": "permissions"}
     return render(request, "artifacts/policy.html", context, status=status)

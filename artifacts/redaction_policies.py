@@ -103,10 +103,13 @@ def version(workspace_id: UUID) -> int:
     return _version(RedactionPolicy.objects.filter(workspace_id=workspace_id))
 
 
-def make(workspace_id: UUID, *, by: Actor, event: str, tool: str, path: str, kind: str, why: str, base: int) -> RedactionPolicy:
-    """A policy in force from now on. `base`: the version that its maker looked at. PolicyRefused, PathRefused, RedactionChanged."""
+def make(workspace_id: UUID, *, by: Actor, event: str, tool: str, path: str, kind: str, why: str | UUID, base: int) -> RedactionPolicy:
+    """A policy in force from now on. `base`: the version that its maker looked at. PolicyRefused, PathRefused, RedactionChanged.
+
+    Whether a second admin is needed: see redaction_changes.py.
+    """
     fields = checked(event, tool, path, kind)
-    with transaction.atomic(durable=True):
+    with transaction.atomic():
         number = _next(workspace_id, base)
         if RedactionPolicy.objects.filter(workspace_id=workspace_id, withdrawn_in=None).count() >= MAX_POLICIES:
             raise PolicyRefused(f"There are {MAX_POLICIES} already. Withdraw one that is no longer needed.")
@@ -118,9 +121,9 @@ def make(workspace_id: UUID, *, by: Actor, event: str, tool: str, path: str, kin
     return made
 
 
-def withdraw(row: RedactionPolicy, *, by: Actor, why: str, base: int) -> None:
+def withdraw(row: RedactionPolicy, *, by: Actor, why: str | UUID, base: int) -> None:
     """It holds no longer for what is kept from now on. What it hid stays hidden."""
-    with transaction.atomic(durable=True):
+    with transaction.atomic():
         number = _next(row.workspace_id, base)
         said = reasons.keep(row.workspace_id, why)
         gone = {"withdrawn_in": number, "withdrawn_by_id": by.user_id, "withdrawn_at": clock.now(), "withdrawn_why": said}
@@ -143,12 +146,17 @@ def checked(event: str, tool: str, path: str, kind: str) -> dict[str, str]:
     return {"event": event, "tool": tool, "path": path, "kind": kind}
 
 
-def _next(workspace_id: UUID, base: int) -> int:
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)  # of two at once the second is told
+def check_base(workspace_id: UUID, base: int) -> None:
+    """RedactionChanged if another version is in force than the one it was made from."""
     current = version(workspace_id)
     if current != base:
         raise RedactionChanged(f"Version {current} is in force; yours was made from version {base}.")
-    return current + 1
+
+
+def _next(workspace_id: UUID, base: int) -> int:
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)  # of two at once the second is told
+    check_base(workspace_id, base)
+    return base + 1
 
 
 # trying --------------------------------------------------------------------------------------------------------------------------------

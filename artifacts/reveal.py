@@ -266,6 +266,12 @@ def of_run(run_id: UUID) -> list[Reveal]:
     return list(Reveal.objects.filter(run_id=run_id).select_related("by", "details").order_by("-at")[:200])
 
 
+def of_event(run_id: UUID, seq: int) -> list[Reveal]:
+    """To whom the texts of an event were shown, the newest first."""
+    rows = Reveal.objects.filter(run_id=run_id, place__startswith=f"event:{run_id}:{seq}:")
+    return list(rows.select_related("by", "details").order_by("-at")[:20])
+
+
 def of_payload(payload_id: UUID) -> list[Reveal]:
     """To whom a payload was shown, the newest first."""
     return list(Reveal.objects.filter(payload=payload_id).select_related("by", "details").order_by("-at")[:20])

@@ -259,6 +259,9 @@ SECURE_SSL_REDIRECT = TRUST_PROXY  # without a trusted proxy it could not tell H
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 BODY_MAX = DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * 1024 * 1024  # bytes; config/asgi.py holds whole requests to it, uploads included
 
+# minutes after which approving something of high risk asks again who it is; other grave things do after 15
+HANDRAIL_DECISION_STEP_UP = env.integer("DECISION_STEP_UP_MINUTES", 15, low=1, high=720)
+
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 HANDRAIL_PAYLOAD_INLINE = env.integer("PAYLOAD_INLINE", 64 * 1024, low=0, high=12 * 1024 * 1024)  # bytes; what is larger lies in a file

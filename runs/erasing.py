@@ -41,6 +41,8 @@ _AT_ONCE = 200  # payloads opened at a time
 # what other rooms hold of some runs, and why something of theirs is needed still; each adds its own at start-up
 holders: list[Callable[[Collection[UUID]], Iterable[UUID]]] = []
 needs: list[Callable[[Collection[UUID]], Iterable[str]]] = []
+# what other rooms keep of the thing that an event began: its words, and the payloads; nothing, if it began nothing of theirs
+parts: list[Callable[[Run, int], tuple[str, Collection[UUID]]]] = []
 
 
 class StillNeeded(Refusal):
@@ -133,6 +135,17 @@ def of_event(run: Run, seq: int, role: str = "") -> list[UUID]:
     """The payloads that an event names, or the one in this role."""
     told = Event.objects.filter(run_month=run.month, run_id=run.pk, seq=seq).values_list("payloads", flat=True).first() or {}
     return [UUID(pk) for named, pk in told.items() if role in ("", named)]
+
+
+def roles_of(run: Run, seq: int) -> list[str] | None:
+    """The names under which an event has texts; None if there is no such event."""
+    told = Event.objects.filter(run_month=run.month, run_id=run.pk, seq=seq).values_list("payloads", flat=True).first()
+    return None if told is None else list(told)
+
+
+def parts_of(run: Run, seq: int) -> dict[str, Collection[UUID]]:
+    """What other rooms keep of the thing that this event began, by its words."""
+    return {words: found for part in parts for words, found in [part(run, seq)] if found}
 
 
 def of_runs(runs: Collection[UUID]) -> set[UUID]:

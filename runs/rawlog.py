@@ -1,7 +1,7 @@
 """The raw log as a table: windows of it, filtered by type and by what it says, one event in full, and whether the chain holds."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,8 +9,11 @@ from typing import Any
 import orjson
 from django.core.cache import cache
 from django.db.models import Count
+from django.urls import NoReverseMatch, reverse
 
 from access.errors import NotFound
+from artifacts import reveal
+from artifacts.models import Reveal
 from artifacts.rendition import plain
 from config import clock
 from runs import evidence, reading, stream
@@ -24,6 +27,7 @@ from runs.verification import Broken, Whole, verify
 from runs.vocabulary import TYPES
 
 WINDOW = 200
+REVEALED = 50  # reveals of a run that are listed
 CHECKABLE = 20_000  # events; a longer chain is checked by `manage.py verify`, not by a page
 CHECK_KEPT = 60  # seconds
 EVIDENCE_UPTO = 2_000  # events up to which an event's page answers the questions again
@@ -218,6 +222,7 @@ class Detail:
     step: int
     doubts: tuple[Answer, ...]
     head: int
+    revealed: Sequence[Reveal] = ()  # to whom its texts were shown
 
     @property
     def line(self) -> Line:
@@ -257,7 +262,34 @@ def detail(run: Run, seq: int) -> Detail:
         step=line.count("plan_step"),
         doubts=_doubts(run, seq),
         head=run.seq,
+        revealed=reveal.of_event(run.pk, seq) if line.texts else (),
     )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Somebody was shown what is hidden: `what` it was, in words, and the page that it stands on."""
+
+    row: Reveal
+    what: str
+    url: str
+
+
+def revealed(run: Run) -> list[Shown]:
+    """Who saw what of a run, the newest first."""
+    return [Shown(row, *_where(run, row.place)) for row in reveal.of_run(run.pk)[:REVEALED]]
+
+
+def _where(run: Run, place: str) -> tuple[str, str]:
+    kind, *ids = place.split(":")
+    if kind == "event":
+        return f"#{ids[1]} {ids[2]}", reverse("runs:event", args=[run.pk, int(ids[1])])
+    if kind == "artifact":
+        return "an artifact", reverse("artifacts:artifact", args=[ids[0]])
+    try:
+        return ("a file of an action" if kind == "action" else "evidence of an action"), reverse("approvals:action", args=[ids[0]])
+    except NoReverseMatch:  # the rooms to the left may not be there
+        return "an action", ""
 
 
 def _value(value: Any) -> Part:

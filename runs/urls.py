@@ -10,6 +10,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>", views.run, name="run"),
     path("runs/<uuid:run_id>/events", views.events, name="events"),
     path("runs/<uuid:run_id>/events/<int:seq>", views.event, name="event"),
+    path("runs/<uuid:run_id>/events/<int:seq>/erasure", erasure_views.event_erasure, name="event_erasure"),
     path("runs/<uuid:run_id>/signals", views.send_signal, name="signals"),
     path("runs/<uuid:run_id>/answers", views.answer, name="answers"),
     path("runs/<uuid:run_id>/limits", views.set_limits, name="limits"),

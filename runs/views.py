@@ -168,6 +168,7 @@ def _log(request: HttpRequest, found: Run, asked: rawlog.Asked, shown: rawlog.De
         "room": "runs",
         "live": found.ended_at is None,
         "may_fork": _may_fork(request, found),
+        "revealed": rawlog.revealed(found) if rules.can(request.actor, "audit.view", found.workspace_id) else [],
     }
     return render(request, "runs/events.html", context | _addresses(request))
 

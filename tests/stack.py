@@ -188,7 +188,7 @@ class Stack:
 
     def spawn_worker(self, *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Another Celery worker, beside the supervisor's, that nobody starts again."""
-        name = f"extra-{uuid4().hex[:8]}@test"
+        name = f"extra-{uuid4().hex[:8]}@_test"
         words = ("worker", "--pool", "prefork", "--without-mingle", "--without-gossip", "-n", name)
         return self.spawn(PYTHON, "-m", "celery", "-A", "config.celery", "-q", *words, env=env)
 

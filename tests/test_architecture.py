@@ -27,6 +27,7 @@ WRITERS = {
     "approvals/decisions.py": {"Decision", "decisions"},
     "access/roles.py": {"RoleVersion", "RoleChange"},
     "access/teams.py": {"Team", "TeamMember", "TeamChange", "in_teams"},
+    "access/second_admin.py": {"AskedChange"},
     "access/audit.py": {"AuditEntry"},
     "access/sealing.py": {"AuditSeal", "Sealer"},
     "access/refusals.py": {"RefusalTally"},

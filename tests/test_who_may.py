@@ -20,8 +20,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import get_resolver
 
-from access import break_glass, invitations, keys, roles, teams
-from access.models import Agent, AgentKey, BreakGlass, RoleChange, User
+from access import break_glass, invitations, keys, roles, second_admin, teams
+from access.models import Agent, AgentKey, AskedChange, BreakGlass, RoleChange, User
 from access.people_models import Invitation
 from access.rules import SYSTEM, Actor, authenticate, person
 from approvals import groups, standing_grants
@@ -126,6 +126,8 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "permissions/teams/<uuid:team_id>", "in in none none no none ok no none none none in", {"data": {"do": "x"}}),
     ("GET", "permissions/changes/<uuid:change_id>", "in in none none ok none ok ok none none none in", {}),
     ("POST", "permissions/changes/<uuid:change_id>", "in in none none no none ok no none none none in", {"data": {"do": "x"}}),
+    ("GET", "permissions/asked/<uuid:asked_id>", "in in none none ok none ok ok none none none in", {}),
+    ("POST", "permissions/asked/<uuid:asked_id>", "in in none none no none ok no none none none in", {"data": {"do": "x"}}),
     # the pages of runs
     ("GET", "runs", "in in ok ok ok ok ok ok ok ok ok in", {}),
     ("GET", "runs/counts", "in in ok ok ok ok ok ok ok ok ok in", {}),
@@ -141,6 +143,8 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
         "in in none no no no ok no none none none in",
         {"data": {"reason": ""}},
     ),
+    ("GET", "runs/<uuid:run_id>/events/<int:seq>/erasure", "in in none no no no ok no no none none in", {}),
+    ("POST", "runs/<uuid:run_id>/events/<int:seq>/erasure", "in in none no no no ok no no none none in", {"data": {"reason": ""}}),
     ("GET", "r/<str:ref>", THOSE_WHO_SEE, {}),
     ("POST", "runs/<uuid:run_id>/signals", "in in none no no ok no no ok none none in", {"data": {"kind": "pause", "key": "a"}}),
     ("POST", "runs/<uuid:run_id>/limits", "in in none no no ok no no no none none in", {"data": {"tokens": "5"}}),
@@ -401,6 +405,7 @@ def things(cast, people) -> dict[str, Any]:
         "webhook": dead_letter(cast),
         "redaction": redaction_policy(cast),
         "change": role_change(cast),
+        "asked": asked_change(cast),
         "role": cast.workspace.roles.get(name="operator"),
         "key": keys.make(cast.agent, name="spare", by=SYSTEM)[0],
         "glass": broken_glass(cast),
@@ -426,6 +431,11 @@ def role_change(cast) -> RoleChange:
     wanted = roles.Wanted("operator", frozenset({"runs.view"}))
     asked = roles.ask(cast.workspace.pk, cast.workspace.roles.get(name="operator"), wanted, base=1, by=person(cast.ada.pk), why="To see.")
     return asked.change
+
+
+def asked_change(cast) -> AskedChange:
+    fields = {"event": "*", "tool": "*", "path": "$.b", "kind": "secret"}
+    return second_admin.ask(cast.workspace.pk, "hidden", wanted=fields, by=person(cast.ada.pk), why="To see.", base=1)
 
 
 def redaction_policy(cast) -> RedactionPolicy:
@@ -467,7 +477,8 @@ def filled(address: str, things: Mapping[str, Any]) -> str:
     values |= {"<uuid:reveal_id>": things["reveal"].pk, "<payload_id>": things["reveal"].payload_id}
     values |= {"<uuid:artifact_id>": things["artifact"].pk, "<int:index>": 0, "<int:page>": 1}
     values |= {"<artifact_id>": things["kept"].pk, "<upload_id>": things["upload"].pk}
-    values |= {f"<uuid:{name}_id>": things[name].pk for name in ("delegation", "message", "step", "webhook", "change", "team")}
+    named = ("delegation", "message", "step", "webhook", "change", "asked", "team")
+    values |= {f"<uuid:{name}_id>": things[name].pk for name in named}
     values |= {"<int:role_id>": things["role"].pk, "<str:kind>": "agent"}
     values |= {blank: things["key"].agent_id for blank in ("<uuid:agent_id>", "<agent_id>")}
     values |= {"<uuid:glass_id>": things["glass"].pk}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from access import rules
+from access import roles, rules, second_admin
 from access.models import User
 from approvals import decisions, execution
 from approvals.models import Decision, Grant, ProposedAction
@@ -31,6 +31,8 @@ def people(notice: Notice) -> list[User]:
             return _who_recovers(notice)
         case "glass":
             return _who_answers_for_access(notice.workspace_id)
+        case "confirm":
+            return _who_confirms(notice)
         case "asks" | "budget":
             return _who_steers(notice)
         case _:
@@ -74,6 +76,14 @@ def _who_answers_for_access(workspace_id: UUID) -> list[User]:
     """Admins and managers: whoever manages access or reads the audit trail."""
     found = {user.pk: user for right in ("access.manage", "audit.view") for user in rules.holders(workspace_id, right)}
     return sorted(found.values(), key=lambda user: user.name)
+
+
+def _who_confirms(notice: Notice) -> list[User]:
+    """All who could confirm a change that waits still; whoever asked for it can't."""
+    change = second_admin.find(notice.change) if notice.change else None
+    if change is None or roles.state(change) != "waiting":
+        return []
+    return roles.seconds(change.workspace_id, change.asked_by_id, second_admin.right_of(change))
 
 
 def _who_recovers(notice: Notice) -> list[User]:

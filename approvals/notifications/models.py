@@ -9,7 +9,22 @@ from artifacts.models import Payload
 from config import clock
 from runs.models import Run
 
-KINDS = ("waits", "soon", "escalated", "delegated", "unknown", "answered", "ended", "alarm", "stuck", "handed", "asks", "budget", "glass")
+KINDS = (
+    "waits",
+    "soon",
+    "escalated",
+    "delegated",
+    "unknown",
+    "answered",
+    "ended",
+    "alarm",
+    "stuck",
+    "handed",
+    "asks",
+    "budget",
+    "glass",
+    "confirm",
+)
 CHANNELS = ("mail", "webhook")
 
 
@@ -21,6 +36,7 @@ class Notice(models.Model):
     run = models.ForeignKey(Run, on_delete=models.PROTECT, null=True, related_name="+")
     action = models.ForeignKey("approvals.ProposedAction", on_delete=models.PROTECT, null=True, related_name="+")
     delegation = models.ForeignKey("approvals.Delegation", on_delete=models.PROTECT, null=True, related_name="+")
+    change = models.UUIDField(null=True)  # one that waits for a second admin, of either kind (access/second_admin.py)
     kind = models.CharField(max_length=12)
     to = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     key = models.CharField(max_length=160)  # of what it tells: the same thing is told once

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import orjson
 
-from access.models import BreakGlass
+from access.models import AskedChange, BreakGlass, RoleChange
 from approvals.models import ProposedAction
 from approvals.notifications.models import Delegation, Notice
 from runs.log import ENGINE, Held
@@ -53,6 +53,13 @@ def delegated(delegation: Delegation) -> None:
 def glass_broken(glass: BreakGlass) -> None:
     """Tell everybody who answers for access that somebody took rights. In the caller's transaction."""
     Notice.objects.create(workspace_id=glass.workspace_id, kind="glass", key=f"glass:{glass.pk}", until=glass.until)
+
+
+def change_asked(change: RoleChange | AskedChange) -> None:
+    """Tell those who could confirm a change that it waits for them. In the caller's transaction."""
+    Notice.objects.create(
+        workspace_id=change.workspace_id, kind="confirm", key=f"change:{change.pk}", change=change.pk, until=change.lapses_at
+    )
 
 
 def _notices(run: Held, seq: int, type_: str, body: Mapping[str, Any]) -> Iterable[Notice]:

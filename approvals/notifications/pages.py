@@ -28,6 +28,7 @@ WORDS = {
     "unknown": ("An outcome is unknown, and you may say what happened", ""),
     "alarm": ("What would run is not what was approved", "Goes through quiet hours, if you let something through"),
     "glass": ("Somebody took rights by break-glass", "Goes through quiet hours, if you let something through"),
+    "confirm": ("A change of permissions waits for a second admin", ""),
     "asks": ("A run asks something that you may answer", ""),
     "budget": ("A run has used up a limit that you may raise", ""),
     "stuck": ("A run is stuck, and you may choose how it goes on", ""),
@@ -38,6 +39,7 @@ ASKS = {
     **dict.fromkeys(("unknown", "alarm", "stuck", "handed"), "runs.recover"),
     **dict.fromkeys(("asks", "budget"), "runs.steer"),
     "glass": "audit.view",
+    "confirm": "access.manage",
 }  # the rest is for who decides, and the last for everybody
 STATES = {"sent": ("done", "Sent"), "dropped": ("cancelled", "Not needed any more"), "dead": ("failed", "Not delivered")}
 DAY = 240  # units of the picture of a day: ten an hour

@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.urls import reverse
 
+from access import second_admin
 from access.characters import has_hidden
+from access.models import AskedChange
 from approvals.inbox import RISKS
 from approvals.notifications import quiet
 from approvals.notifications.models import Notice
@@ -88,6 +90,7 @@ def _title(notice: Notice) -> str:
         "budget": f"Run {ref} has used up a limit",
         "ended": f"Run {ref} {ENDED.get(notice.run.state if notice.run else '', 'has ended')}",
         "alarm": f"Alarm: {what} is not what was approved",
+        "confirm": "A change of permissions waits for you",
         "glass": "Break-glass: somebody took rights that they lack",
     }[notice.kind]
 
@@ -106,6 +109,7 @@ def _parts(notice: Notice, zone: str) -> list[str]:
         "unknown": "Whether it happened is not known. A person must say.",
         "alarm": "Nothing was run.",
         "glass": "Each step is marked in the access log. Once it is over, an admin reviews it.",
+        "confirm": "Another admin asked for it, and can’t confirm it. Nothing changes until somebody does.",
         "stuck": SILENT if _is_silent(notice) else "It can’t go on by itself. Somebody must choose how it does.",
         "handed": "It is stuck, and yours to look after.",
         "asks": "It waits for the answer.",
@@ -123,8 +127,18 @@ def _link(notice: Notice) -> str:
         return address("runs:recovery")
     if notice.kind == "glass":
         return address("access:break_glass")
+    if notice.kind == "confirm":
+        return _of_change(notice)
     if notice.kind in OF_RUNS and notice.run_id:
         return address("runs:run", notice.run_id)
     if notice.kind == "unknown":
         return address("approvals:outcome", notice.action_id)
     return address("approvals:action", notice.action_id) if notice.action_id else address("notifications:settings")
+
+
+def _of_change(notice: Notice) -> str:
+    """The page of a change: those of roles have one of their own."""
+    change = second_admin.find(notice.change) if notice.change else None
+    if change is None:
+        return address("access:permissions")
+    return address("access:asked" if isinstance(change, AskedChange) else "access:change", change.pk)

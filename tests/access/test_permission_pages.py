@@ -160,5 +160,7 @@ def test_asking_and_confirming_take_a_session_that_has_just_shown_who_it_is(cast
 def test_a_new_role_that_waits_can_be_refused(cast: Cast) -> None:
     rafael, ada = browser(member(cast.workspace, "rafael", "admin")), browser(cast.ada)
     asked = ada.post("/permissions/roles/new", form(role(cast), name="Night desk", base="0"))
-    assert "Night desk" in text(rafael.get(asked["Location"])) and rafael.post(asked["Location"], {"do": "refuse"}).status_code == 302
-    assert "Rafael refused" in text(ada.get(asked["Location"])) and not Role.objects.filter(name="Night desk").exists()
+    assert "Night desk" in text(rafael.get(asked["Location"])) and rafael.post(asked["Location"], {"do": "refuse"}).status_code == 422
+    assert rafael.post(asked["Location"], {"do": "refuse", "why": "No night desk."}).status_code == 302
+    said = text(ada.get(asked["Location"]))
+    assert "Rafael refused" in said and "No night desk." in said and not Role.objects.filter(name="Night desk").exists()

@@ -135,11 +135,12 @@ def test_with_two_admins_nothing_changes_until_the_other_one_confirms(cast: Cast
 
 def test_a_change_is_refused_or_withdrawn_once_and_changes_nothing(cast: Cast, rafael: User) -> None:
     of, before = role(cast), held(role(cast))
-    for settle, by, other, wrong in ((roles.refuse, rafael, cast.ada, roles.NotTheSecond), (roles.withdraw, cast.ada, rafael, Forbidden)):
+    refuse, withdraw = (roles.refuse, {"why": "Not now."}), (roles.withdraw, {})
+    for (settle, given), by, other, wrong in ((refuse, rafael, cast.ada, roles.NotTheSecond), (withdraw, cast.ada, rafael, Forbidden)):
         change = ask(cast, of, more={"audit.view"}).change
         with pytest.raises(wrong):
-            settle(change, by=actor(other))
-        settle(change, by=actor(by))
+            settle(change, by=actor(other), **given)
+        settle(change, by=actor(by), **given)
         with pytest.raises(roles.ChangeOver):
             roles.confirm(change, by=actor(rafael))
         assert held(of) == before and roles.waits(of) is None
@@ -163,10 +164,14 @@ def test_a_confirmation_is_held_to_what_is_so_when_it_comes(cast: Cast, rafael: 
     with pytest.raises(roles.ChangeOver, match="Whoever asked for it may not"):
         roles.confirm(change, by=actor(rafael))
     Membership.objects.filter(user=cast.ada).update(deactivated_at=None)
+    another = ask(cast, of, more={"audit.view"}).change
     Role.objects.filter(pk=of.pk).update(version=5)  # as somebody could who owns the database
-    with pytest.raises(roles.RoleChanged):
-        roles.confirm(change, by=actor(rafael))
-    assert RoleChange.objects.get(pk=change.pk).state == "waiting" and "audit.view" not in held(of)
+    with pytest.raises(roles.ChangeOver, match="Version 5 is in force by now"):
+        roles.confirm(another, by=actor(rafael))
+    with pytest.raises(roles.ChangeOver, match="Something else changed"):
+        roles.confirm(another, by=actor(rafael))
+    assert {each.state for each in RoleChange.objects.all()} == {"overtaken"} and "audit.view" not in held(of)
+    assert AuditEntry.objects.filter(verb="role_change_overtaken").count() == 2 and roles.waits(of) is None
 
 
 def test_the_installation_says_whether_a_workspace_takes_two(cast: Cast, capsys: pytest.CaptureFixture[str]) -> None:

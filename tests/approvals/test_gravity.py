@@ -72,3 +72,12 @@ def test_over_the_api_it_is_a_problem_that_says_where_to_show_it(grave: Proposed
     assert "Nothing was changed." in told["what_next"] and not Decision.objects.exists()
     proving.shown(riley)
     assert riley.post(address, sent, content_type="application/json").status_code == 201
+
+
+def test_the_installation_says_after_how_long_it_is_asked(grave: ProposedAction, riley: Client, settings) -> None:
+    settings.HANDRAIL_DECISION_STEP_UP = 5
+    proving.shown(riley, ago=timedelta(minutes=6))
+    asked = riley.post(f"/api/v1/actions/{grave.pk}/decisions", form(grave), content_type="application/json")
+    assert asked.status_code == 403 and "after 5 minutes" in asked.json()["detail"] and not Decision.objects.exists()
+    settings.HANDRAIL_DECISION_STEP_UP = 60
+    assert riley.post(f"/actions/{grave.pk}/decision", form(grave)).status_code in (302, 303)

@@ -217,6 +217,7 @@ def test_a_pdf_is_shown_page_by_page_as_pictures(cast, riley):
     proposed = propose_letter(cast, files=[("a.pdf", "application/pdf", PDF)])
     first = looked(riley, proposed)
     assert "Page 1 of 7" in first and "Next page" in first and "Previous page" not in first
+    assert "Not searched:</b> words in pictures and scans are not looked through for secrets" in first
     address = re.search(r'<img src="([^"]+)" width="1240" height="1754" loading="lazy" alt="Page 1 of 7 of a.pdf">', first)[1]
     inked = re.search(r'<img class="drawn__read" src="([^"]+[?]part=inked)" width="[0-9]+" height="[0-9]+" alt="Page 1 of 7 of', first)[1]
     part = riley.get(inked)

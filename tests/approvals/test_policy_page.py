@@ -11,6 +11,7 @@ from access.models import AuditEntry
 from access.rules import person
 from approvals import policy, trying
 from approvals.models import Decision, Policy, PolicySet, ProposedAction
+from tests import proving
 from tests.approvals.mailing import propose_change, propose_mail, text
 from tests.approvals.test_policy_versions import changing, rule, save
 
@@ -22,7 +23,7 @@ SECRET = "Hutnicza 12, code 4711"
 def ada(cast) -> Client:
     browser = Client()
     browser.force_login(cast.ada)
-    return browser
+    return proving.shown(browser)
 
 
 def form(cast: Any, **changes: Any) -> dict[str, Any]:

@@ -201,6 +201,13 @@ def test_a_text_of_an_event_is_revealed_from_the_raw_log(cast):
     before = Event.objects.filter(run_id=run.pk).count()
     factories.end(run)
     assert said(otto, row) and Event.objects.filter(run_id=run.pk).count() == before + 2, "a reveal is no event"
+    at, morgan = f"/runs/{run.pk}/events/{seq}", Someone(cast.morgan)
+    assert "Revealed by" in otto.get(at) and "1 IBAN" in otto.get(at), "beside the event, for who sees it"
+    told = morgan.get(f"/runs/{run.pk}/events")
+    assert 'id="run-revealed"' in told and f'<a href="{at}">#{seq} note</a>' in told and "Otto" in told, (
+        "and of the whole run, for a manager"
+    )
+    assert 'id="run-revealed"' not in otto.get(f"/runs/{run.pk}/events")
 
 
 def test_the_card_opens_its_attachments_and_its_evidence_and_shuts_them_with_the_decision(cast, proposed):

@@ -1,17 +1,19 @@
-"""Ada changes a policy: she tries it on what was proposed, reads what would have differed, and saves it. Riley approves the like."""
+"""Ada changes a policy: she tries it on what was proposed, reads what would differ, and Rafael confirms it. Riley approves the like."""
 
+from pathlib import Path
 from uuid import UUID
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.triage import Person, Triage
 from tests.browser.test_every_page import browsing, faults
+from tests.browser.test_permissions import sign_in_as_the_second, wide
 from tests.stack import Stack
 
 
 @pytest.mark.timeout(300)
-def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(browser: Browser, server: Stack):
+def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(browser: Browser, server: Stack, tmp_path: Path):
     run = Triage.start(server, again=True)
     action = run.waiting_action()
     with browsing(browser, server, "Ada", 1440, "light") as (page, complaints):
@@ -29,15 +31,16 @@ def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(brow
         page.get_by_label("Why").fill("Tried in a browser.")
         assert not complaints and faults(page) == []
         complaints.clear()
-        page.get_by_role("button", name="Save as version").click()
-        page.get_by_text("is in force.").first.wait_for()
-        assert "Tried in a browser." in page.get_by_role("region", name="History").inner_text()
+        page.get_by_role("button", name="Ask Rafael Costa to confirm").click()
+        page.get_by_role("button", name="It is me, in the demo").click()  # and what was typed goes on from there
+        confirmed_by_rafael(browser, server, page, tmp_path)
+        assert "confirmed by Rafael Costa. Tried in a browser." in page.get_by_role("region", name="History").inner_text()
         assert faults(page) == []
         page.get_by_role("region", name="History").get_by_role("link").nth(1).click()  # and back, also for the other tests of this stack
         page.get_by_label("Why go back to it").fill("It was only to try.")
         page.get_by_role("button", name="Try on the last 1,000 actions").click()
-        page.get_by_role("button", name="Save as version").click()
-        page.get_by_text("is in force.").first.wait_for()
+        page.get_by_role("button", name="Ask Rafael Costa to confirm").click()
+        confirmed_by_rafael(browser, server, page, tmp_path)
         assert "It was only to try." in page.get_by_role("region", name="History").inner_text()
     with Person(server, "Sam") as sam:
         sam.decide(action, "approved")
@@ -56,3 +59,21 @@ def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(brow
         page.get_by_role("button", name="Revoke").click()
         page.get_by_text("Revoked by Riley").wait_for()
         assert not complaints
+
+
+def confirmed_by_rafael(browser: Browser, server: Stack, ada: Page, pictures: Path) -> None:
+    """The second admin reads what would change, and confirms it; Ada, who can't, goes back to the policies."""
+    expect(ada.get_by_text("You asked for this, so you can’t confirm it.")).to_be_visible()
+    ada.screenshot(path=pictures / "asked-wide.png", full_page=True)
+    with browsing(browser, server, "", 390, "dark") as (rafael, complaints):
+        sign_in_as_the_second(rafael, server)
+        rafael.goto(ada.url)
+        expect(rafael.get_by_role("region", name="What would change")).to_contain_text("Rule “Notes in the CRM”")
+        rafael.screenshot(path=pictures / "asked-narrow.png", full_page=True)
+        assert complaints == [] and wide(rafael) <= 0 and faults(rafael) == []
+        complaints.clear()
+        rafael.get_by_role("button", name="Confirm").click()
+        rafael.get_by_role("button", name="It is me, in the demo").click()
+        expect(rafael.get_by_text("is in force.").first).to_be_visible()
+    expect(ada.locator("#second")).to_contain_text("Rafael Costa confirmed")  # what she has open says so by itself
+    ada.goto(f"{server.base_url}/policies")

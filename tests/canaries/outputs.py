@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from typing import Any
 
 from asgiref.testing import ApplicationCommunicator
@@ -15,9 +16,10 @@ from django.core.management import CommandError, call_command
 from artifacts.models import Artifact
 from config import asgi
 from config.api import api
-from runs.models import Event
+from runs.models import Event, Run
 from tests import test_who_may as who_may
 from tests.canaries.world import Output, World
+from tests.together import together
 
 ALIKE = {"asked", "held", "fallen write"}  # runs that say no more than others do
 PEOPLE = ("nobody", "olga", "riley", "morgan", "otto", "ada", "agent")
@@ -109,6 +111,20 @@ def streams(world: World, things: Mapping[str, Any]) -> None:
                     world.outputs.append(Output(f"{kind} {path}", who, said))
 
     asyncio.run(all_of_them())
+
+
+def long_polls(world: World) -> None:
+    """What somebody gets who waits for the next events, from the one that comes meanwhile."""
+    run = Run.objects.get(pk=world.runs["outside"].pk)
+    text = {"note": {"text": world.garden.line("note while somebody waits, personal", 900), "label": "personal"}}
+
+    def waits(who: str) -> Any:
+        return world.client(who).get(f"/api/v1/runs/{run.pk}/events?after={run.seq}&wait=10", secure=True)
+
+    *answers, _ = together([partial(waits, "riley"), partial(waits, "agent"), partial(world.tell, run, "note.posted", {}, text)])
+    for who, answer in zip(("riley", "agent"), answers, strict=True):
+        assert f'"seq":{run.seq + 1}'.encode() in answer.content, answer.content[:300]
+        world.keep(f"GET runs/{run.pk}/events?wait", who, answer)
 
 
 def _headers(world: World, who: str) -> dict[str, str]:

@@ -55,6 +55,7 @@ def test_what_is_secret_or_private_goes_in_everywhere_and_comes_out_nowhere(cast
     outputs.forms(world, things)
     outputs.pages(world, things)
     outputs.streams(world, things)
+    outputs.long_polls(world)
     outputs.commands(world)
     assert len({canary.kind for canary in world.garden.planted}) >= 40 <= len(KINDS) + len(PERSONAL) + len(BY_KEY)
     assert {canary.dress for canary in world.garden.planted} == set(DRESSES)

@@ -1,5 +1,6 @@
 """One world in which canaries are planted in everything that takes text: by agents, reviewers, operators, admins and the outside."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -90,6 +91,7 @@ def planted(cast: Cast, *, hook: str = "") -> World:
         _outside_run,
         _events,
         _artifacts,
+        _in_parts,
         _names,
         _steps,
         _mails,
@@ -230,6 +232,23 @@ def _artifacts(world: World) -> None:
             address = f"/api/v1/runs/{run.pk}/artifacts?name={name}&label={label}&outside=true"
             answer = client.post(address, content, content_type=kind, headers={"Idempotency-Key": f"{name}{version}"})
             world.keep(f"POST {address}", "agent", answer)
+
+
+def _in_parts(world: World) -> None:
+    """A file that comes by an upload that goes on where it broke off, with what is refused on the way."""
+    g, run = world.garden, world.runs["outside"]
+    client, place = world.client("agent"), "artifact parts.txt, personal"
+    content = f"{g.dossier(place)}\n{json.dumps({'email': g.one(place, 'email')})}".encode()
+    begun = world.post(
+        "agent", f"runs/{run.pk}/uploads", {"name": "parts.txt", "size": len(content), "label": "personal", "media_type": "text/plain"}
+    )
+    at = f"/api/v1/uploads/{begun.json()['id']}"
+    for offset in (7, 0):  # the first does not fit what came so far
+        answer = client.patch(at, content, content_type="application/octet-stream", headers={"Upload-Offset": str(offset)})
+        world.keep(f"PATCH {at}", "agent", answer)
+    world.post("agent", f"{at.removeprefix('/api/v1/')}/finish", {"sha256": g.one("sum of an upload", "npm")})
+    done = world.post("agent", f"{at.removeprefix('/api/v1/')}/finish", {"sha256": hashlib.sha256(content).hexdigest()})
+    assert done.status_code == 201, done.content
 
 
 def _names(world: World) -> None:

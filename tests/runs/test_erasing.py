@@ -10,7 +10,8 @@ from django.test import Client
 from django.urls import reverse
 
 from access.errors import Forbidden
-from access.models import AuditEntry
+from access.models import AuditEntry, User
+from approvals import decisions
 from artifacts import vault
 from artifacts.models import Artifact, Payload
 from runs import erasing, intake, log, signals, verification
@@ -132,6 +133,46 @@ def test_what_an_action_needs_is_not_erased_and_says_what_to_do(cast):
     assert any("waits for a decision. Decide on it, or withdraw it." in why for why in found.held)
     with pytest.raises(erasing.StillNeeded):
         erasing.erase(run, [action.canonical_id], by=actor(cast.ada), reason="asked")
+
+
+def test_what_an_event_says_and_what_its_action_holds_is_erased_from_its_page(cast, client):
+    mail = propose_mail(cast)
+    rejected = {"reviewer": actor(cast.riley), "verdict": "rejected", "digest": mail.action.digest, "reason": "Marta Oyelaran is away."}
+    decision = decisions.decide(mail.action, **rejected).decision
+    assert mail.walk() == "succeeded"
+    run, ada = mail.run, proving.shown(login(client, cast.ada))
+    said = Event.objects.get(run_id=run.pk, seq=decision.seq)
+    at, event = (reverse(f"runs:{name}", args=(run.pk, said.seq)) for name in ("event_erasure", "event"))
+    assert (
+        f'href="{at}"' in ada.get(event).content.decode() and f'href="{at}"' not in login(Client(), cast.otto).get(event).content.decode()
+    )
+
+    page = ada.get(at)
+    html = page.content.decode()
+    assert f"The text “reason” of #{said.seq}: 1 payload" in html and "Each event with its number, time, actor and hash" in html
+    assert f"All that {run.ref} holds" in html and "The action:" not in html, "which another event put up"
+    sure = {"reason": "asked", "sure": "on"}
+    assert ada.post(at, sure | {"what": "text:reason", "shown": "0" * 64}).status_code == 409 and texts_left(b"Oyelaran is away")
+    done = ada.post(at, sure | {"what": "text:reason", "shown": page.context["plan"].digest}, follow=True)
+    assert "Erased 1 payload" in done.content.decode() and "Erased by Ada, <time" in done.content.decode()
+    assert texts_left(b"Oyelaran is away") == [] and texts_left(b"it was charged twice") != []
+
+    at = reverse("runs:event_erasure", args=(run.pk, mail.action.proposed_seq))
+    page = ada.get(at, {"what": "part:0"})
+    assert "The action: arguments, words and files" in page.content.decode()
+    ada.post(at, sure | {"what": "part:0", "shown": page.context["plan"].digest})
+    assert Payload.objects.get(pk=mail.action.canonical_id).erased_by == cast.ada
+    assert "it was charged twice" not in (card := ada.get(mail.url()).content.decode()) and "erased" in card.lower()
+    everything = ada.get(at, {"what": "run"}).context["plan"].digest
+    ada.post(at, sure | {"what": "run", "shown": everything})
+    assert not Payload.objects.filter(pk__in=erasing.of_runs([run.pk]), erased_at=None).exists()
+    assert isinstance(verification.verify(Run.objects.get(pk=run.pk)), verification.Whole)
+    assert AuditEntry.objects.filter(verb="payload_erased", data__reason="asked", actor_id=str(cast.ada.pk)).count() >= 3
+
+
+def login(client: Client, user: User) -> Client:
+    client.force_login(user)
+    return client
 
 
 @pytest.mark.parametrize("name", ["riley", "morgan", "otto"])

@@ -7,10 +7,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from access import rules
+from access.change_models import AskedChange
 from access.errors import Refusal
 from access.models import User, Workspace
 from access.rules import Actor
-from artifacts import redaction_policies
+from artifacts import redaction_changes, redaction_policies
 from artifacts.detectors import KINDS
 from artifacts.models import RedactionPolicy
 from artifacts.redaction_policies import About
@@ -43,18 +44,24 @@ class Command(BaseCommand):
             elif add:
                 by = _person(given["by"], where)
                 of = {"event": given["event"], "tool": given["tool"]}
-                made = redaction_policies.make(where.pk, by=by, path=add, kind=kind, why=given["why"], base=base, **of)
+                made = redaction_changes.make(where.pk, by=by, path=add, kind=kind, why=given["why"], base=base, **of)
+                if isinstance(made, AskedChange):
+                    return self._waits()
                 self.stdout.write(f"In force as number {made.number}. What was kept before is rendered anew by the workers.")
             elif withdraw:
                 row = RedactionPolicy.objects.filter(workspace=where, number=withdraw).first()
                 if row is None:
                     raise CommandError(f"There is no policy number {withdraw}.")
-                redaction_policies.withdraw(row, by=_person(given["by"], where), why=given["why"], base=base)
+                if redaction_changes.withdraw(row, by=_person(given["by"], where), why=given["why"], base=base):
+                    return self._waits()
                 self.stdout.write("Withdrawn. What it hid so far stays hidden.")
             else:
                 self._list(where)
         except Refusal as error:
             raise CommandError(error.said) from error
+
+    def _waits(self) -> None:
+        self.stdout.write("Asked. Nothing changes until another admin confirms it on the page of permissions.")
 
     def _list(self, where: Workspace) -> None:
         rows = RedactionPolicy.objects.filter(workspace=where, withdrawn_in=None).order_by("number")

@@ -29,7 +29,8 @@ from config.env import OddSetting
 from config.supervisor import Part, Supervisor
 
 PYTHON = sys.executable
-WORKER = ("--pool", "prefork", "--without-mingle", "--without-gossip")
+# "_%h" is this machine: as "celery@%h" the name would look like an e-mail address, and logs hide those
+WORKER = ("-n", "worker@_%h", "--pool", "prefork", "--without-mingle", "--without-gossip")
 VALKEY_START_MAX = 15.0  # seconds
 HEAD_START = 5.0  # seconds that the web server and worker have before the rest starts, unless they are ready sooner
 PATIENCE = 20.0  # seconds until it says why nobody can come in yet
