@@ -44,7 +44,7 @@ def form(of: Role, *, more: set[str] = frozenset(), less: set[str] = frozenset()
 
 def test_the_matrix_says_in_words_what_each_role_may(cast: Cast, django_assert_max_num_queries) -> None:
     ada = browser(cast.ada)
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         page = ada.get("/permissions")
     html = page.content.decode()
     assert [re.sub(r"<[^>]+>", "", each).split() for each in re.findall(r'<th scope="col" class="c">(.*?)</th>', html)] == [
