@@ -98,7 +98,7 @@ def _page(
         "out": out,
         "mode": do if do in ("approve", "reject") and ready else "rest",
         "ready": ready,
-        "head": f"{number(len(found.items))} alike",
+        "head": f"{number(len(found.items))} alike" if len(found.items) != 1 else "One left of those alike",
         "tool_title": tool_title(like),
         "refusal": refusal,
         "error": error,

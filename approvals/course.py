@@ -359,7 +359,7 @@ def _outcome(
         editor = action.superseded_by.editor if action.superseded_by else None
         who = "The agent" if editor is None else "You" if str(editor.pk) == actor.id else editor.name
         strong = f"{who} {'changed' if editor is None else 'edited'} this."
-        return Outcome("waiting", strong, f"It can no longer be approved. Nothing was {done}.", newer=action.superseded_by_id)
+        return Outcome("superseded", strong, f"It can no longer be approved. Nothing was {done}.", newer=action.superseded_by_id)
     if action.closed_why_id is not None:
         return _taken_back(action, actor, around, names, done)
     if action.state == "withdrawn":

@@ -47,7 +47,7 @@ class Field:
     changed: bool = False
     error: str = ""
     empty: str = ""  # what is there while nothing is
-    aside: bool = False  # stands folded until somebody wants it: what a letter has besides its own parts
+    aside: bool = False  # stands folded until somebody wants it: what a letter has besides its own parts, and HTML that it has not
 
     @property
     def input_name(self) -> str:
@@ -77,7 +77,8 @@ def _of_a_letter(field: Field) -> Field:
     """A part of an e-mail as letters name it. Its HTML has lines, however short it is."""
     kind: Kind = "text" if field.kind == "line" and field.name in (*email.BODY, *email.HTML) else field.kind
     empty = "Nobody" if field.kind == "lines" and field.name in (*email.TO, *email.CC, *email.BCC) else ""
-    return replace(field, title=LETTER.get(field.name, field.title), kind=kind, empty=empty, aside=field.name not in PARTS)
+    aside = field.name not in PARTS or (field.name in email.HTML and not field.text)
+    return replace(field, title=LETTER.get(field.name, field.title), kind=kind, empty=empty, aside=aside)
 
 
 def _place(field: Field) -> int:

@@ -75,6 +75,8 @@ class Look:
     seq: int = 0
     why: str = ""  # a rendition
     firm: bool = False
+    until: datetime | None = None  # of several in a row that gave the same: when the last was
+    times: int = 1
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,18 @@ class Unknown:
     @property
     def ended(self) -> bool:
         return lifecycle.ended(self.action.run.state)
+
+    @property
+    def looks_told(self) -> tuple[Look, ...]:
+        """Those that gave the same one after the other are one."""
+        rows: list[Look] = []
+        for look in self.looks:
+            last = rows[-1] if rows else None
+            if last and look.seq and (last.answer, last.why, last.firm) == (look.answer, look.why, look.firm):
+                rows[-1] = replace(last, until=look.at, times=last.times + 1)
+            else:
+                rows.append(look)
+        return tuple(rows)
 
     @property
     def coming(self) -> bool:

@@ -20,6 +20,7 @@ from config import clock
 from runs import recovery
 from runs.engine import compensation, gates, ledger, resuming
 from runs.engine.ledger import Told
+from runs.engine.reads import HOPELESS
 from runs.engine.tools import TOOLS
 from runs.lifecycle import State
 from runs.models import Event, ReceivedWebhook, Run
@@ -103,6 +104,12 @@ class Case:
     def key(self) -> str:
         """This time that this run got stuck."""
         return f"{self.run.pk}@{self.where.seq}"
+
+    @property
+    def proposed(self) -> str:
+        """What is chosen before anybody chose: not what would fail again by what the run itself tells."""
+        hopeless = self.detail.rstrip().endswith(HOPELESS)
+        return "hand_over" if hopeless else self.options[0].choice
 
     @property
     def stuck_for(self) -> str:

@@ -147,6 +147,11 @@ def asked(query: QueryDict) -> Asked:
     )
 
 
+def place(query: QueryDict) -> tuple[str, int]:
+    """What is looked for in a run, and the event that it is looked at at."""
+    return query.get("q", "").replace("\0", "").strip()[:200], number(query.get("at", "").strip().lstrip("#").replace(",", ""))
+
+
 def number(text: str) -> int:
     """A number of an event; 0 if it is none."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 17 else 0

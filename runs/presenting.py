@@ -24,6 +24,7 @@ from runs.ledgered import Ledgered, ledgered
 from runs.models import Run
 from runs.places import Kin, kin
 from runs.steering import Choice
+from runs.story import overview
 from runs.story.people import amount
 from runs.story.shapes import Action, Effect, Made, Story, Who
 
@@ -84,6 +85,11 @@ class View:
     story: Story
     checks: tuple[Answer, ...]
     names: Mapping[str, str] = field(default_factory=dict)
+    at: int = 0  # the event that the run is looked at at; 0 is now
+
+    @property
+    def long(self) -> bool:
+        return overview.is_long(self.story)
 
     @property
     def live(self) -> bool:
@@ -339,10 +345,10 @@ def _amount(budget: str, number: int) -> str:
     return amount(budget, number)
 
 
-def view(run: Run, actor: Actor, told: reading.Told | None = None) -> View:
-    """The run's log, folded, and the names in it."""
+def view(run: Run, actor: Actor, told: reading.Told | None = None, *, at: int = 0) -> View:
+    """The run's log, folded, and the names in it. `at`: the event around which it is drawn; one beyond the log is now."""
     told = told or reading.told(run)
-    return View(run, actor, told.story, told.answers, names_in(told.lines, run))
+    return View(run, actor, told.story, told.answers, names_in(told.lines, run), at if at <= told.story.seq else 0)
 
 
 def names_in(lines: Iterable[Mapping[str, object]], run: Run) -> dict[str, str]:
@@ -442,7 +448,8 @@ def _rearranged(story: Story, after: int) -> bool:
     begun = [section for section in story.sections if section.opened > after]
     planned = [section.number for section in story.sections if section.kind == "step" and not section.opened]
     known = all(section.key == f"s{section.number}" and 0 < plan_seq <= after for section in begun)
-    return plan_seq > after or not known or any(number < section.number for number in planned for section in begun)
+    folds = after < overview.LONG <= story.seq  # from here on a finished step is one row
+    return folds or plan_seq > after or not known or any(number < section.number for number in planned for section in begun)
 
 
 def out_of_band(name: str, html: str) -> str:

@@ -164,6 +164,18 @@ def _searched(run: Run, asked: Asked, types: list[str]) -> tuple[reading.Lines, 
     return [line for line in found if line["seq"] < before][-WINDOW:], len(found)
 
 
+def found(run: Run, asked: Asked, lines: reading.Lines) -> Iterator[Row]:
+    """Of these lines, as rows of the log, those that hold every word that is asked for."""
+    words = asked.q.casefold().split()
+    names = names_in(lines, run)
+    told = [read(line) for line in lines]
+    tools = _tools(told)
+    for line in told:
+        said = _words(line, names, run, tools)
+        if all(word in said for word in words):
+            yield _row(line, names, run, tools)
+
+
 def _words(line: Line, names: Mapping[str, str], run: Run, tools: Mapping[str, str]) -> str:
     texts = " ".join(plain(text.text) for text in line.texts.values())
     said = titles.plain(raw.told(line, tools))
@@ -220,6 +232,7 @@ class Detail:
     caused_by: int
     sender: str
     step: int
+    step_title: Text | None  # as the plan called it then
     doubts: tuple[Answer, ...]
     head: int
     revealed: Sequence[Reveal] = ()  # to whom its texts were shown
@@ -254,12 +267,13 @@ def detail(run: Run, seq: int) -> Detail:
     return Detail(
         row=_row(line, names, run, {}),
         names=names,
-        data=tuple((name, _value(value)) for name, value in sorted(line.data.items())),
+        data=tuple((name, _value(value)) for name, value in sorted(line.data.items()) if name != "plan_step"),
         before=bytes(before).hex(),
         hash=line.hash,
         caused_by=int(body.get("caused_by") or 0),
         sender=str((body.get("sender") or {}).get("id") or ""),
         step=line.count("plan_step"),
+        step_title=_step_title(run, seq, line.count("plan_step")),
         doubts=_doubts(run, seq),
         head=run.seq,
         revealed=reveal.of_event(run.pk, seq) if line.texts else (),
@@ -290,6 +304,18 @@ def _where(run: Run, place: str) -> tuple[str, str]:
         return ("a file of an action" if kind == "action" else "evidence of an action"), reverse("approvals:action", args=[ids[0]])
     except NoReverseMatch:  # the rooms to the left may not be there
         return "an action", ""
+
+
+def _step_title(run: Run, seq: int, step: int) -> Text | None:
+    """What the plan of that time calls a step."""
+    if not step:
+        return None
+    plans = Event.objects.filter(run_month=run.month, run_id=run.pk, seq__lt=seq, type="plan.set").order_by("-seq")
+    at = plans.values_list("seq", flat=True).first()
+    if at is None:
+        return None
+    (found,) = stream.read(run.pk, after=at - 1, limit=1).lines
+    return read(orjson.loads(found)).text(f"step_{step}")
 
 
 def _value(value: Any) -> Part:

@@ -15,7 +15,7 @@ from access.ids import NotAReference, parse_reference
 from access.rules import Actor
 from artifacts.models import Artifact
 from artifacts.rendition import plain
-from runs import erasing, forms, listing, presenting, provenance, questions, rawlog, signals, steering, updates
+from runs import erasing, forms, listing, looking, presenting, provenance, questions, rawlog, reading, signals, steering, updates
 from runs.errors import RunEnded
 from runs.lifecycle import State
 from runs.models import Run
@@ -43,8 +43,10 @@ def counts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     found = _run(request, run_id, "runs.view")
-    seen = presenting.view(found, request.actor)
-    context = {"run": found, "view": seen, "story": seen.story, "fragments": presenting.drawn(seen), "room": "runs"}
+    told, (q, at) = reading.told(found), forms.place(request.GET)
+    seen = presenting.view(found, request.actor, told, at=at)
+    looks = looking.looking(found, told.lines, told.story, q=q if seen.sees_events else "", at=seen.at)
+    context = {"run": found, "view": seen, "story": seen.story, "fragments": presenting.drawn(seen), "room": "runs", "looks": looks}
     return render(request, "runs/run.html", context | {"page_title": _title(found)})
 
 

@@ -1,9 +1,10 @@
 """What the pages of notifications show. Reads only."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 from zoneinfo import available_timezones
@@ -64,6 +65,7 @@ class Told:
     at: datetime
     what: str
     trouble: str
+    times: int = 1  # of the same, one after the other
 
 
 def settings(actor: Actor, typed: Wishes | None = None) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def settings(actor: Actor, typed: Wishes | None = None) -> dict[str, Any]:
         "candidates": delegation.candidates(actor, decides[0]) if decides else [],
         "given": [_away(each, wishes) for each in delegation.of(actor)] if decides else [],
         "taken": [_away(each, wishes) for each in delegation.to(actor)] if decides else [],
-        "history": list(_history(actor)),
+        "history": list(_folded(_history(actor))),
         "recovers": bool(actor.somewhere("runs.recover")),
         "manages": bool(actor.somewhere("access.manage")),
     }
@@ -127,6 +129,13 @@ def _away(each: Delegation, wishes: Wishes) -> dict[str, Any]:
     first = each.starts_at.astimezone(here)
     runs = each.starts_at <= clock.now()
     return {"row": each, "runs": runs, "first": f"{first.day} {first:%b %Y}", "last": f"{last.day} {last:%b %Y}"}
+
+
+def _folded(told: Iterable[Told]) -> Iterable[Told]:
+    """Of messages that say the same one after the other, the newest, and how many they were."""
+    for _, alike in groupby(told, key=lambda each: (each.state, each.word, each.channel, each.what, each.trouble)):
+        first, *rest = alike
+        yield replace(first, times=1 + len(rest))
 
 
 def _history(actor: Actor) -> Iterable[Told]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from access.templatetags.handrail import spell
+from config import clock
 from runs import evidence
 from runs.beside.legs import Side
 from runs.story.people import amount
@@ -61,7 +62,8 @@ def _took(side: Side) -> str:
     own = side.own
     if not own:
         return "–"
-    told = spell((own[-1].at - own[0].at).total_seconds())
+    until = own[-1].at if side.run.ended_at else clock.now()  # it goes on while it waits, too
+    told = spell((until - own[0].at).total_seconds())
     return told if side.run.ended_at else f"{told} so far"
 
 

@@ -32,6 +32,7 @@ STOPPED = {  # why a step is not tried once more
     "elapsed": "It was tried for as long as it may be.",
     "same_error": "It was the same error on the same input, so trying again would not help.",
 }
+HOPELESS = (STOPPED["final"], STOPPED["same_error"])  # the ends of what is told of a step that fails the same way if nothing else changes
 
 
 def read(walk: Walk, tool: Tool, arguments: dict[str, Any]) -> Any:

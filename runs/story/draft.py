@@ -94,6 +94,7 @@ class Draft:
         self.step_tools: dict[str, str] = {}  # of a step that does what was approved: the tool
         self.redeemed = ""  # the tool of the action that was redeemed last
         self.doing: Rich = ()
+        self.looked: tuple[int, str, int] = (0, "", 0)  # the row of the last look-up, what it found, and how often in a row
         self.spent: Rich = ()  # how much of the limit that was used up last
         self.signals: dict[str, int] = {}
         self.blocks: dict[str, int] = {}

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-DRAWN = 200  # items of one section that a page draws
-
 
 @dataclass(frozen=True)
 class Who:
@@ -205,13 +203,14 @@ class Section:
         return self.began is not None and self.ended is not None and (self.ended - self.began).total_seconds() < 0.05
 
     @property
-    def drawn(self) -> tuple[Item, ...]:
-        """The items that a page draws: of very many, the newest."""
-        return self.items[-DRAWN:]
+    def last(self) -> int:
+        """The last event that it stands for."""
+        return max((item.last for item in self.items), default=self.opened)
 
     @property
-    def left_out(self) -> tuple[Item, ...]:
-        return self.items[:-DRAWN]
+    def count(self) -> int:
+        """How many events there are from its first to its last."""
+        return self.last - self.opened + 1
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,13 @@ def _looked_up(draft: Draft, line: Line) -> None:
     draft.usage = replace(draft.usage, tool_ms=draft.usage.tool_ms + line.count("ms"))
     absent = line.word("error") == "not_found"
     found = "it tells nothing" if line.word("outcome") == "unknown" else "not there" if absent else "found"
-    draft.add(line, "tool", (f"Looked up what became of it: {found}",), minor=True)
+    row, told, times = draft.looked
+    if told == found and all(draft.rows[each].quiet for each in draft.here.rows if each > row) and row in draft.here.rows:
+        draft.looked = (row, found, times + 1)
+        draft.change(row, last=line.seq, title=(f"Looked up what became of it, {times + 1} times: {found}",))
+        return
+    row = draft.add(line, "tool", (f"Looked up what became of it: {found}",), minor=True).first
+    draft.looked = (row, found, 1)
 
 
 def _row_of(draft: Draft, line: Line) -> Item | None:

@@ -1,8 +1,9 @@
 """`{% load story %}`: how the parts of a story are drawn. They read `view` (or `run` and `names`) from the context."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django import template
@@ -11,14 +12,16 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from access.ids import as_uuid
-from access.templatetags.handrail import LABELS, clock_, sensitivity, spell
+from access.templatetags.handrail import LABELS, clock_, digest, icon, sensitivity, spell
 from artifacts.gist import gist
 from artifacts.templatetags.renditions import one_line, quote, rendition
 from runs.presenting import name_of
-from runs.story import shapes, titles
+from runs.story import overview, shapes, titles
+from runs.story.wire import moment
 
 register = template.Library()
 QUOTED, LOOKED_AT = 140, 4000  # characters of a letter that are quoted, and of which they are taken
+ENUMS = ("error", "outcome", "reason", "kind", "label", "effect", "on", "choice", "how", "executor", "budget", "verdict")
 LONG = 1200  # characters of somebody's words that stand in the story; the rest is one click away
 
 
@@ -26,6 +29,12 @@ LONG = 1200  # characters of somebody's words that stand in the story; the rest 
 def rich(context: template.Context, parts: shapes.Rich) -> SafeString:
     """A sentence of the story."""
     return mark_safe("".join(_part(context, part) for part in parts))  # noqa: S308  each part was escaped
+
+
+@register.simple_tag(takes_context=True)
+def flat(context: template.Context, parts: shapes.Rich) -> SafeString:
+    """A sentence of the story without links, for where it is one itself."""
+    return mark_safe("".join(_flat(context, part) for part in parts))  # noqa: S308  each part was escaped
 
 
 @register.simple_tag
@@ -38,10 +47,28 @@ def beneath(item: shapes.Item, section: shapes.Section) -> shapes.Item:
     return replace(item, title=told, lines=item.lines[1:])
 
 
+@register.simple_tag
+def folded(view: Any, section: shapes.Section) -> bool:
+    """Whether a finished step of a long run is one row."""
+    return view.long and overview.folds(section, view.at)
+
+
+@register.simple_tag
+def drawn_of(section: shapes.Section, view: Any) -> overview.Stretched:
+    """The rows of a section that are drawn."""
+    return overview.stretched(section, view.at)
+
+
+@register.simple_tag
+def came_to(section: shapes.Section) -> str:
+    """What a folded step holds, counted."""
+    return overview.came_to(section.items)
+
+
 @register.simple_tag(takes_context=True)
 def event_link(context: template.Context, first: int, last: int = 0) -> SafeString:
     """The seq of an item in the gutter: 4–6, linked to the raw log."""
-    words = f"{first}–{last}" if last > first else str(first)
+    words = f"{first:,}–{last:,}" if last > first else f"{first:,}"
     url = _event_url(context, first)
     return format_html('<a class="ev__seq" href="{}" aria-label="Event {} in the raw log">{}</a>', url, words, words)
 
@@ -53,6 +80,30 @@ def said(text: shapes.Text | None) -> SafeString:
         return mark_safe("")
     words = one_line(text.text, LONG) if len(text.text) > LONG else rendition(text.text.strip())
     return format_html('<blockquote class="said">{}</blockquote>', _erased(text) or words)
+
+
+@register.simple_tag
+def datum(name: str, value: str) -> SafeString:
+    """A value of an event's data: an id and a digest short, with all of it to copy; a plain word or number in the page's own letters."""
+    if as_uuid(value) is not None or re.fullmatch(r"[0-9a-f]{64}", value):
+        return digest(value) if as_uuid(value) is None else _copied(value)
+    if (at := moment(value)) is not None and len(value) > 12:
+        return format_html("{} UTC", f"{at.astimezone(UTC):%-d %b %Y, %H:%M:%S}")
+    if value in ("true", "false"):
+        return escape("Yes" if value == "true" else "No")
+    if name.endswith("_ms") and value.isdecimal() or name == "ms":
+        return escape(f"{int(value):,}")
+    if value.isdecimal() or re.fullmatch(r"[a-z][a-z_]*", value) and name in ENUMS:
+        return escape(value.replace("_", " "))
+    return format_html('<span class="mono xs wrap">{}</span>', value)
+
+
+def _copied(pk: str) -> SafeString:
+    short = f"{pk[:8]}…{pk[-4:]}"
+    button = format_html(
+        '<button type="button" data-copy="{}" aria-label="Copy all of {}">{}</button>', pk, short, icon("copy", small=True)
+    )
+    return format_html('<span class="digest"><span title="{}">{}</span>{}</span>', pk, short, button)
 
 
 @register.filter
@@ -95,6 +146,19 @@ def _part(context: template.Context, part: shapes.Part) -> str:
     if isinstance(part, shapes.Who):
         return format_html("<b>{}</b>", name_of(part, _names(context), context["run"]))
     return DRAWN[type(part)](part)
+
+
+def _flat(context: template.Context, part: shapes.Part) -> str:
+    match part:
+        case shapes.At(seq=seq):
+            return f"#{seq}"
+        case shapes.File(name=name):
+            return escape(name)
+        case shapes.Elsewhere(ref=ref):
+            return escape(ref)
+        case shapes.Text():
+            return _erased(part) or one_line(part.text, QUOTED)
+    return _part(context, part)
 
 
 def _event_url(context: template.Context, seq: int) -> str:

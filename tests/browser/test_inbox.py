@@ -74,7 +74,7 @@ def test_riley_opens_three_that_are_alike_and_decides_on_two_together(page: Page
         sam.decide(overtaken.action, "rejected", "Not this one.")
     page.keyboard.press("a")
     # the page says by itself that one is gone, so Riley decides on the other
-    expect(page.get_by_role("heading", name="One alike")).to_be_visible()
+    expect(page.get_by_role("heading", name="One left of those alike")).to_be_visible()
     confirm = page.get_by_role("button", name="Approve 1, each for itself")
     expect(confirm).to_be_focused()
     assert left.now["state"] == "waiting"

@@ -1,0 +1,176 @@
+"""All of a long run at a glance: how its events lie, what failed in it, where it waited for people, and what of it was folded. Pure.
+
+The map is one drawing, `WIDE` units across, of which each path is drawn by its `d`; nothing of it needs a style of its own.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runs.story.draft import PEOPLE
+from runs.story.shapes import Item, Section, Story, Text
+from runs.story.wire import Line, read
+
+LONG = 400  # events from which a page shows all of the run at a glance, and of finished steps one row
+WIDE, HIGH, FOOT = 1000, 46, 34  # the drawing, and where its bars stand
+BARS = 200  # at most
+LEAST, MOST = 5.0, 23.0  # how high a bar is where events came slowest and fastest
+NEWEST = 200  # rows of a section that a page draws
+AROUND = 6  # of one that is looked at, those before and after the place
+FAILED = ("step.failed", "run.failed", "run.parked", "run.stalled", "deadletter.entered", "effect.undo_failed", "budget.exceeded")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Events of one kind: how many, and the strokes that show where."""
+
+    count: int
+    path: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A step of the plan under the map: how much of the width it has, in percent."""
+
+    share: int
+    title: Text | None
+    number: int
+
+
+@dataclass(frozen=True)
+class Overview:
+    total: int
+    each: int  # events that one bar stands for
+    bars: str
+    edges: str
+    failures: Mark
+    waits: Mark
+    stops: tuple[Stop, ...]
+
+
+@dataclass(frozen=True)
+class Stretched:
+    """The rows of a section that a page draws, and how many events lie before and after them: (first, last, rows)."""
+
+    before: tuple[int, int, int] | None
+    items: tuple[Item, ...]
+    after: tuple[int, int, int] | None
+    here: int = 0  # the first event of the row that is looked at
+
+
+def is_long(story: Story) -> bool:
+    """Whether it is too long to be drawn whole: of finished steps there is one row."""
+    return story.seq >= LONG
+
+
+def overview(story: Story, lines: Sequence[Mapping[str, Any]]) -> Overview:
+    """The map of a run of which these are all the lines."""
+    told = [read(line) for line in lines]
+    return Overview(
+        total=story.seq,
+        each=_each(story.seq),
+        bars=_bars(told, story.seq),
+        edges=_strokes((section.opened for section in story.sections if section.kind == "step" and section.opened > 1), story.seq, 0, HIGH),
+        failures=marks((line.seq for line in told if failed(line)), story.seq, 37, HIGH),
+        waits=marks((line.seq for line in told if _waits(line)), story.seq, 37, HIGH),
+        stops=tuple(_stops(story)),
+    )
+
+
+def marks(seqs: Iterable[int], total: int, top: int = 0, foot: int = 6) -> Mark:
+    found = list(seqs)
+    return Mark(len(found), _strokes(found, total, top, foot))
+
+
+def place(seq: int, total: int) -> str:
+    """Where an event lies across the drawing."""
+    return f"{WIDE * max(seq - 0.5, 0) / max(total, 1):.1f}"
+
+
+def failed(line: Line) -> bool:
+    """Whether an event tells that something failed."""
+    ended = line.type == "tool.ended" and line.word("outcome") == "error" and not line.word("step")
+    return line.type in FAILED or ended or (line.type == "action.executed" and not line.flag("ok", True))
+
+
+def _waits(line: Line) -> bool:
+    return line.type == "run.waiting" and line.word("on") in PEOPLE and not (line.word("on") == "outcome" and line.word("until"))
+
+
+def _each(total: int) -> int:
+    return max(1, math.ceil(total / BARS))
+
+
+def _bars(told: Sequence[Line], total: int) -> str:
+    """A bar for so many events each, the higher the faster they came."""
+    each = _each(total)
+    pieces = [told[at : at + each + 1] for at in range(0, len(told), each)]
+    paces = [math.log1p(len(piece) / max((piece[-1].at - piece[0].at).total_seconds(), 0.001)) for piece in pieces]
+    low, high = min(paces, default=0), max(paces, default=0)
+    width = WIDE * each / max(total, 1)
+    strokes = []
+    for number, pace in enumerate(paces):
+        height = LEAST + (MOST - LEAST) * ((pace - low) / (high - low) if high > low else 0.5)
+        strokes.append(f"M{width * (number + 0.5):.1f} {FOOT - height:.1f}V{FOOT}")
+    return "".join(strokes)
+
+
+def _strokes(seqs: Iterable[int], total: int, top: int, foot: int) -> str:
+    return "".join(f"M{place(seq, total)} {top}V{foot}" for seq in seqs)
+
+
+def _stops(story: Story) -> Iterable[Stop]:
+    """What stands under the map: the steps as they were opened, and before the first of them nothing. Together the whole width."""
+    opened = [section for section in story.sections if section.kind == "step" and section.opened]
+    begins = [round(100 * (section.opened - 1) / story.seq) for section in opened] + [100]
+    if opened and begins[0]:
+        yield Stop(begins[0], None, 0)
+    for section, begin, end in zip(opened, begins, begins[1:], strict=False):
+        yield Stop(end - begin, section.title, section.number)
+
+
+# What of a section is drawn -----------------------------------------------------------------------------------------------------------
+
+
+def folds(section: Section, at: int) -> bool:
+    """Whether a finished step of a long run is one row: not if the event that is looked at is in it."""
+    return section.kind == "step" and section.ended is not None and bool(section.items) and not within(section, at)
+
+
+def within(section: Section, at: int) -> bool:
+    return bool(at and section.items) and section.items[0].first <= at <= section.items[-1].last
+
+
+def stretched(section: Section, at: int) -> Stretched:
+    """The rows around the event that is looked at; without one the newest."""
+    rows = section.items
+    if not within(section, at):
+        begin = max(0, len(rows) - NEWEST)
+        return Stretched(_left_out(rows[:begin]), rows[begin:], None)
+    middle = max(number for number, row in enumerate(rows) if row.first <= at)
+    begin, end = max(0, middle - AROUND), middle + AROUND + 1
+    return Stretched(_left_out(rows[:begin]), rows[begin:end], _left_out(rows[end:]), rows[middle].first)
+
+
+def _left_out(rows: Sequence[Item]) -> tuple[int, int, int] | None:
+    return (rows[0].first, max(row.last for row in rows), len(rows)) if rows else None
+
+
+def came_to(items: Sequence[Item]) -> str:
+    """What folded rows hold, counted: “12 done outside, 3 decided, 2 failures”."""
+    done = sum(row.kind == "effect" and row.state == "done" for row in items)
+    undone = sum(row.kind == "effect" and row.state == "undone" for row in items)
+    decided = sum(row.kind == "decision" for row in items)
+    failures = sum(row.state == "failed" or any(not each.ok for each in row.tries) for row in items)
+    files = sum(row.kind == "artifact" for row in items)
+    reached = sum(row.kind == "milestone" for row in items)
+    counted = (
+        (done, "done outside"),
+        (undone, "undone"),
+        (decided, "decided"),
+        (files, "file" if files == 1 else "files"),
+        (reached, "milestone" if reached == 1 else "milestones"),
+        (failures, "failure" if failures == 1 else "failures"),
+    )
+    return ", ".join(f"{number:,} {word}" for number, word in counted if number)

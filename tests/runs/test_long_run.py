@@ -1,0 +1,110 @@
+"""A run too long to be drawn whole: where in it one is, what is said in it, and how it stood at any of its events."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from access.models import User
+from runs.models import Run
+from runs.story import overview
+from runs.timeline import fold
+from tests.cast import Cast
+from tests.runs import lines
+from tests.runs.played import play
+
+SignIn = Callable[[User], Client]
+YEARS = ("Sort 2023", "Sort 2024", "Sort 2025")
+
+
+def sorting() -> lines.Log:
+    """Two years sorted, each with a failure, the third begun: 3 + 2 × 223 + 21 events."""
+    log = lines.begun(YEARS)
+    for number, batches in ((1, 110), (2, 110), (3, 10)):
+        step = f"sort#{number}"
+        log.add("step.started", {"step": step, "kind": "tool", "plan_step": number, "attempt": 1}, who="agent", after=3)
+        for batch in range(batches):
+            log.add("tool.started", {"tool": "move_files", "effect": "read"}, who="agent", after=1 + batch % 7)
+            log.add("tool.ended", {"tool": "move_files", "outcome": "ok", "ms": 40}, who="agent")
+        if number < 3:
+            moved = "Kestrel Print moved" if number == 2 else "Halden Marine moved"
+            log.add("milestone.reached", {}, who="agent", title=moved)
+            log.add("step.failed", {"step": step, "attempt": 1, "error": "timeout"}, who="agent")
+            log.add("step.completed", {"step": step, "plan_step": number, "ms": 950}, who="agent")
+    return log
+
+
+@pytest.fixture
+def run(cast: Cast) -> Run:
+    return play(cast, sorting(), title="Invoice archive")
+
+
+def page(client: Client, run: Run, query: str = "") -> str:
+    response = client.get(reverse("runs:run", args=(run.pk,)) + query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def words(html: str) -> str:
+    return re.sub(r"<[^>]+>", "", html)
+
+
+def test_a_long_run_is_one_map_and_one_row_for_each_finished_step(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    html = page(sign_in(cast.riley), run)
+    assert f"{run.seq} events" in words(html) and "2 failures" in words(html) and "style=" not in html
+    assert len(re.findall(r'class="step fstep"', html)) == 2
+    assert re.search(r'class="mm__d" d="M', html) and sum(map(int, re.findall(r'<li data-p="(\d+)"', html))) == 100
+
+
+def test_a_finished_step_opens_at_its_place_and_the_rest_stays_folded(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    html = page(sign_in(cast.riley), run, "?at=300")
+    assert html.count('class="step fstep"') == 1 and html.count('id="here"') == 1
+    assert "As it stood at #300" in words(html) and "Sort 2024" in html
+    assert "ws-connect" not in html and 'id="run-steer"' not in html  # it is of now, and so are undo and steer
+
+
+def test_what_is_said_in_a_long_run_is_found_with_how_many_came_before(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    riley = sign_in(cast.riley)
+    html = page(riley, run, "?q=kestrel")
+    (hit,) = set(re.findall(r'at=(\d+)"><span class="num">', html))
+    assert "1 found" in words(html) and "Kestrel Print moved" in html
+    assert "1 of 1" in words(page(riley, run, f"?q=kestrel&at={hit}"))
+    assert "Nothing found" in page(riley, run, "?q=nobody+says+this")
+
+
+def test_a_place_beyond_the_log_or_none_at_all_is_now(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    riley = sign_in(cast.riley)
+    for query in ("?at=99999", "?at=x", "?at=", "?q=%00"):
+        html = page(riley, run, query)
+        assert "As it stood at" not in html and "ws-connect" in html
+
+
+def test_who_may_not_read_events_cannot_search_them(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    role = cast.riley.memberships.get(workspace=cast.workspace).role
+    role.capabilities = [each for each in role.capabilities if each != "runs.events"]
+    role.save()
+    html = page(sign_in(cast.riley), run, "?q=kestrel")
+    assert "Find in this run" not in html and "in this run</h2>" not in html
+
+
+def test_the_rows_around_a_place_are_drawn_and_the_others_counted() -> None:
+    log = lines.begun(YEARS)
+    log.add("step.started", {"step": "sort#1", "kind": "tool", "plan_step": 1, "attempt": 1}, who="agent")
+    for _ in range(500):
+        log.add("milestone.reached", {}, who="agent", title="A batch")
+    section = next(each for each in fold(log.lines).sections if each.number == 1)
+    newest, middle = overview.stretched(section, 0), overview.stretched(section, 250)
+    assert newest.before and not newest.after and len(newest.items) == overview.NEWEST
+    assert middle.before and middle.after and middle.here == 250
+    assert middle.before[2] + len(middle.items) + middle.after[2] == len(section.items)
+
+
+def test_a_long_run_is_read_in_as_many_queries_as_a_short_one(
+    cast: Cast, sign_in: SignIn, run: Run, django_assert_max_num_queries: Callable
+) -> None:
+    riley = sign_in(cast.riley)
+    page(riley, run)
+    with django_assert_max_num_queries(26):
+        page(riley, run, "?q=kestrel&at=300")
