@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from uuid import UUID
@@ -16,16 +16,15 @@ from django.utils.safestring import SafeString, mark_safe
 from access import naming, rules
 from access.models import User
 from access.rules import Actor
-from access.templatetags.handrail import spell
 from runs import evidence, lifecycle, limits, questions, reading, signals, steering
 from runs.engine import gates
 from runs.evidence import Answer
 from runs.ledgered import Ledgered, ledgered
+from runs.meters import Meter, meters_of
 from runs.models import Run
 from runs.places import Kin, kin
 from runs.steering import Choice
 from runs.story import overview
-from runs.story.people import amount
 from runs.story.shapes import Action, Effect, Made, Story, Who
 
 RELATED = ("agent", "owner", "title", "team")
@@ -42,21 +41,6 @@ FRAGMENTS: Mapping[str, str] = {
     "dock": "runs/_dock.html",
     "cancel": "runs/_cancel_will.html",
 }
-HOT = 80  # percent of a budget from which it is nearly used
-
-
-@dataclass(frozen=True)
-class Meter:
-    """How much of a budget is used; without a limit only how much."""
-
-    name: str
-    used: str
-    limit: str = ""
-    percent: int = 0
-
-    @property
-    def shade(self) -> str:
-        return " full" if self.percent >= 100 else " hot" if self.percent >= HOT else ""
 
 
 @dataclass(frozen=True)
@@ -255,12 +239,7 @@ class View:
 
     @cached_property
     def meters(self) -> list[Meter]:
-        run = self.run
-        used = {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms}
-        meters = [_meter(name, word, used[name], run.budgets.get(name)) for name, word in METERS]
-        if self.story.usage.unpriced:
-            meters[1] = replace(meters[1], used=f"At least {meters[1].used}" if run.cost_micro else "Not known")
-        return meters
+        return meters_of(self.run, unpriced=bool(self.story.usage.unpriced))
 
     @property
     def artifacts(self) -> list[Made]:
@@ -319,7 +298,6 @@ WAITING_WORDS = {
     "signal": "Waiting for context",
     "child": "Waiting for its child run",
 }
-METERS = (("tokens", "Tokens"), ("cost_micro", "Cost"), ("working_ms", "Working time"))
 LEDGER_WORDS = {"granted": "approved", "running": "under way", "unknown": "unknown", "failed": "not undone"}
 
 
@@ -328,21 +306,6 @@ def _or(names: list[str]) -> str:
     if len(names) > 4:
         return f"{', '.join(names[:3])} and {len(names) - 3} others"
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _meter(budget: str, word: str, used: int, limit: int | None) -> Meter:
-    shown = _amount(budget, used)
-    if not limit:
-        return Meter(word, shown)
-    return Meter(word, shown, _amount(budget, limit), min(100, round(100 * used / limit)))
-
-
-def _amount(budget: str, number: int) -> str:
-    if budget == "working_ms":
-        return spell(number / 1000)
-    if budget == "tokens" and number >= 10_000:
-        return f"{number / 1000:,.0f} k"
-    return amount(budget, number)
 
 
 def view(run: Run, actor: Actor, told: reading.Told | None = None, *, at: int = 0) -> View:

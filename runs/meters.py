@@ -1,0 +1,48 @@
+"""How much of its budgets a run has used, as its page says it."""
+
+from dataclasses import dataclass, replace
+
+from access.templatetags.handrail import spell
+from runs.models import Run
+from runs.story.people import amount
+
+HOT = 80  # percent of a budget from which it is nearly used
+METERS = (("tokens", "Tokens"), ("cost_micro", "Cost"), ("working_ms", "Working time"))
+
+
+@dataclass(frozen=True)
+class Meter:
+    """How much of a budget is used; without a limit only how much."""
+
+    name: str
+    used: str
+    limit: str = ""
+    percent: int = 0
+
+    @property
+    def shade(self) -> str:
+        return " full" if self.percent >= 100 else " hot" if self.percent >= HOT else ""
+
+
+def meters_of(run: Run, *, unpriced: bool) -> list[Meter]:
+    """A meter for each budget. `unpriced`: whether calls were made whose cost nobody knows."""
+    used = {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms}
+    meters = [_meter(name, word, used[name], run.budgets.get(name)) for name, word in METERS]
+    if unpriced:
+        meters[1] = replace(meters[1], used=f"At least {meters[1].used}" if run.cost_micro else "Not known")
+    return meters
+
+
+def _meter(budget: str, word: str, used: int, limit: int | None) -> Meter:
+    shown = _amount(budget, used)
+    if not limit:
+        return Meter(word, shown)
+    return Meter(word, shown, _amount(budget, limit), min(100, round(100 * used / limit)))
+
+
+def _amount(budget: str, number: int) -> str:
+    if budget == "working_ms":
+        return spell(number / 1000)
+    if budget == "tokens" and number >= 10_000:
+        return f"{number / 1000:,.0f} k"
+    return amount(budget, number)
