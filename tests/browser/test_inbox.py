@@ -56,7 +56,7 @@ def test_riley_opens_three_that_are_alike_and_decides_on_two_together(page: Page
     page.goto(server.base_url + NOTES)
     page.get_by_role("link", name="3 alike: Call the help desk").click()
     expect(page.get_by_role("heading", name="Three alike")).to_be_visible()
-    expect(page.locator(".like__c ins").first).not_to_be_empty()  # all three say the same, and the rows say what
+    expect(page.locator(".like__c .ink").first).not_to_be_empty()  # all three say the same, and the rows say what
     expect(page.get_by_role("button", name="Approve these 3")).to_have_attribute("aria-disabled", "true")
     page.keyboard.press("a")
     expect(page.get_by_text("3 not opened.")).to_be_visible()
