@@ -134,6 +134,13 @@ AMOUNTS = {
 }
 
 
+def test_the_number_that_we_gave_a_message_is_no_card_by_chance() -> None:
+    by_chance = "01a22d09-2fa4-7457-9739-9488e8c4b661"  # sixteen of its digits have the check digit of a card
+    arguments = {"message_id": f"<{by_chance}@fernhill.example>", "body": by_chance}
+    assert "card_number" not in {warning.code for warning in inspect(action(arguments, nonce=by_chance), facts=Facts())}
+    assert "card_number" in {warning.code for warning in inspect(action(arguments), facts=Facts())}, "in what somebody else wrote it is"
+
+
 def test_only_secrets_and_amounts_beyond_a_limit_lock_approve() -> None:
     locking = {w.code for sample in CORPUS.values() for w in inspect(of(sample)[0], facts=of(sample)[1]) if w.severity == LOCK}
     assert locking == {"secret", "secret_in_attachment"} | AMOUNTS
