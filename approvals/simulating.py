@@ -4,6 +4,7 @@ Nothing is run, kept or counted. It asks what the gate asks, in the same order a
 whatever depends on one run alone is not known here: its scope, what was proposed in it before, and what a tool would look up outside.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +26,7 @@ from runs.models import Run
 
 Outcome = Literal["refused", "frozen", "automatic", "covered", "reviewers"]
 AFFECTED = timedelta(days=7)
+PATTERN = re.compile(r"String should match pattern '.*?'(?=;|$)")
 
 
 class CantTry(BadInput):
@@ -152,7 +154,9 @@ def _proposal(wanted: Wanted, tool: Tool) -> Proposal:
     try:
         complete = tool.checked(**wanted.arguments)
     except InvalidArguments as error:
-        raise CantTry(f"These are not its arguments. {error}.") from None
+        # who tries is no program: a regular expression says nothing to them
+        wrong = PATTERN.sub("not in the form that it takes", str(error).removeprefix(f"{tool.name}: "))
+        raise CantTry(f"These are not its arguments. {wrong}.") from None
     return Proposal(tool, tool.prepare(complete, nonce) if tool.prepare else complete, "", nonce)
 
 

@@ -256,5 +256,7 @@ def test_what_can_not_be_tried_says_why_and_keeps_what_was_typed(cast: Cast, ada
 def test_an_argument_that_does_not_fit_is_no_action_at_all(cast: Cast) -> None:
     with pytest.raises(CantTry, match="takes no “nothing”"):
         simulating.simulate(Wanted(cast.agent, "change_record", {"nothing": 1}))
+    told = "amount: String should match pattern '^[0-9]{1,9}$'; account: Field required"
+    assert simulating.PATTERN.sub("not so", told) == "amount: not so; account: Field required", "who tries is no program"
     assert simulating.simulate(Wanted(cast.agent, "no_such_tool", {})).outcome == "refused"
     assert "no_such_tool" not in TOOLS and gate.NEVER
