@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from access import audit, reasons
 from access.errors import BadInput, Refusal
@@ -21,8 +23,9 @@ from access.models import Workspace
 from access.rules import Actor
 from artifacts.detectors import KINDS
 from artifacts.json_paths import Rule, compiled
-from artifacts.models import RedactionPolicy
+from artifacts.models import Payload, RedactionPolicy
 from artifacts.redaction import DEFAULT, Policy, Rendition, redact
+from artifacts.revealing import NEVER
 from config import clock
 
 MAX_POLICIES = 100  # in force in one workspace
@@ -87,8 +90,24 @@ def kept(workspace_id: UUID) -> tuple[int, Policy] | None:
 _known: dict[UUID, tuple[float, tuple[int, Policy] | None]] = {}
 
 
+def never(payload: Payload) -> tuple[Rule, ...]:
+    """What policies hide in it from everybody, also from who reveals: what any of them, since it was kept, hid as a secret, a prompt or
+    a path. What showed it again counts if it did so before and does so still."""
+    since = payload.created_at - timedelta(seconds=REMEMBERED)
+    rows = RedactionPolicy.objects.filter(workspace_id=payload.workspace_id).order_by("number")
+    hiding = Q(kind__in=NEVER) & (Q(withdrawn_at=None) | Q(withdrawn_at__gt=since))
+    found = [_rule(row) for row in rows.filter(hiding | Q(withdrawn_at=None, made_at__lte=since))]
+    if not any(rule.kind in NEVER for rule in found):
+        return ()
+    return tuple(rule if rule.kind in NEVER else replace(rule, kind="") for rule in found)
+
+
 def _rules(rows: Iterable[RedactionPolicy]) -> tuple[Rule, ...]:
-    return tuple(Rule(row.path, row.kind, row.event, row.tool) for row in rows if row.withdrawn_in is None)
+    return tuple(_rule(row) for row in rows if row.withdrawn_in is None)
+
+
+def _rule(row: RedactionPolicy) -> Rule:
+    return Rule(row.path, row.kind, row.event, row.tool)
 
 
 def _version(rows: Iterable[RedactionPolicy]) -> int:

@@ -16,7 +16,7 @@ from access import audit, characters, rules
 from access.errors import BadInput, Forbidden, NotFound, Refusal
 from access.models import User
 from access.rules import Actor
-from artifacts import detectors, preview, revealing, vault
+from artifacts import detectors, preview, redaction_policies, revealing, vault
 from artifacts.charsets import decode
 from artifacts.models import Label, Payload, Reason, Reveal
 from artifacts.redaction import Policy, redact
@@ -224,7 +224,8 @@ def read(at: Place) -> Revealed:
 
 
 def _rendition(payload: Payload, content: bytes) -> tuple[str, Mapping[str, int]]:
-    made = redact(content, media_type=payload.media_type, label=payload.label, policy=_Open(kinds={payload.label: frozenset()}))
+    policy = _Open(kinds={payload.label: frozenset()}, rules=redaction_policies.never(payload))
+    made = redact(content, media_type=payload.media_type, label=payload.label, policy=policy, about=payload.about)
     return made.text, made.findings
 
 
@@ -253,11 +254,14 @@ def take(actor: Actor, row: Reveal, at: Place) -> bool:
     told = {"reveal": str(row.pk), "label": row.label, "run": str(row.run_id)}
     audit.record(actor, "downloaded", workspace_id=row.workspace_id, subject=("payload", row.payload_id), **told)
     shown = read(at)
-    return not shown.left and (shown.is_whole or _is_clean(vault.open_bytes(at.payload)))
+    return not shown.left and (shown.is_whole or _is_clean(at.payload, vault.open_bytes(at.payload)))
 
 
-def _is_clean(content: bytes) -> bool:
-    """Whether nothing in a text that is longer than what is shown of it must stay hidden. What is too long to be looked through is not."""
+def _is_clean(payload: Payload, content: bytes) -> bool:
+    """Whether nothing in a text that is longer than what is shown of it must stay hidden. What is too long to be looked through is not,
+    nor is what a policy may name something in."""
+    if any(rule.kind and rule.covers(payload.about) for rule in redaction_policies.never(payload)):
+        return False
     return len(content) <= LOOKED_THROUGH and not detectors.find(decode(content, "").text, kinds=NEVER)
 
 

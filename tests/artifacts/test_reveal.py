@@ -1,5 +1,6 @@
 """What is hidden is shown to who may see it, for a time, in one session, on record; and never what nobody may see."""
 
+import json
 from datetime import timedelta
 from uuid import uuid4
 
@@ -9,11 +10,13 @@ from django.test import Client
 from access.models import AuditEntry, Membership
 from access.rules import Actor, authenticate
 from approvals import decisions
-from artifacts import reveal, revealing, vault
+from artifacts import redaction_policies, reveal, revealing, vault
 from artifacts.models import Artifact, Payload, Reveal
 from artifacts.reveal import NothingToReveal, RevealOver, RevealReasonNeeded, RevealRefused, TooManyReveals
 from config import clock
+from runs.log import Text
 from runs.models import Event
+from runs.vocabulary import NotePosted
 from tests import factories
 from tests.approvals.lettering import propose_letter
 from tests.approvals.mailing import Proposed, propose_mail
@@ -118,6 +121,27 @@ def test_what_earlier_rules_hid_as_secret_is_not_revealed_by_later_ones(cast, pr
     assert IBAN not in riley.get(f"/reveals/{row.pk}") and riley.status == 403
     for page in (proposed.url(), file_of(proposed).replace("artifact:", "/artifacts/")):
         assert IBAN not in riley.get(page) and riley.status == 200
+
+
+def test_what_a_policy_hides_as_a_secret_is_in_no_reveal_however_long_the_text_is_and_whatever_the_policy_became(cast):
+    run, otto, ada = factories.make_run(cast), Someone(cast.otto), Someone(cast.ada)
+    policy = {"event": "*", "tool": "*", "why": "It has notes."}
+    notes = {"note": f"Tumbleweed {KEY} and {KEY}", "to": IBAN, "rest": ["x" * 900] * 100}
+
+    def noted(said: dict) -> int:
+        return factories.append(run, NotePosted(), texts={"note": Text(json.dumps(said), label="internal", media_type="application/json")})
+
+    early = noted(notes)
+    with_policy = redaction_policies.make(cast.workspace.pk, by=ada.actor, path="$.note", kind="secret", base=0, **policy)
+    redaction_policies.make(cast.workspace.pk, by=ada.actor, path="$.to", kind="iban", base=1, **policy)
+    short = noted(notes | {"rest": ""})
+    rows = [otto.reveal(f"event:{run.pk}:{seq}:note") for seq in (early, short)]
+    assert all(IBAN in said(otto, row) and "Tumbleweed" not in said(otto, row) for row in rows)
+    redaction_policies.withdraw(with_policy, by=ada.actor, why="No longer.", base=2)
+    redaction_policies.make(cast.workspace.pk, by=ada.actor, path="$.note", kind="", base=3, **policy)
+    assert all(IBAN in said(otto, row) and "Tumbleweed" not in said(otto, row) for row in rows)
+    payload = reveal.showing(otto.actor, rows[0]).payload
+    assert not reveal._is_clean(payload, b"{}"), "nor is what is longer than what is shown of it given as a file"
 
 
 def test_a_reason_is_needed_and_a_form_sent_twice_is_one_reveal(cast, proposed):
