@@ -17,6 +17,7 @@ from approvals.notifications.models import Escalation, Notice
 from approvals.wanted import Wanted
 from config import clock
 from runs.models import Event
+from tests import proving
 from tests.approvals.mailing import Proposed, propose_change, propose_mail, sent, text
 from tests.approvals.noticing import Clock
 from tests.approvals.test_policy_page import form, post, tried
@@ -294,7 +295,7 @@ def test_a_group_takes_only_people_who_may_decide_and_one_name_once(cast, financ
 def ada(cast) -> Client:
     browser = Client()
     browser.force_login(cast.ada)
-    return browser
+    return proving.shown(browser)
 
 
 def test_ada_makes_a_group_lets_a_rule_ask_it_and_changes_it(cast, ada, tess):
