@@ -19,6 +19,7 @@ from config.api import api
 from runs.models import Event, Run
 from tests import test_who_may as who_may
 from tests.canaries.world import Output, World
+from tests.factories import make_run
 from tests.together import together
 
 ALIKE = {"asked", "held", "fallen write"}  # runs that say no more than others do
@@ -115,7 +116,7 @@ def streams(world: World, things: Mapping[str, Any]) -> None:
 
 def long_polls(world: World) -> None:
     """What somebody gets who waits for the next events, from the one that comes meanwhile."""
-    run = Run.objects.get(pk=world.runs["outside"].pk)
+    run = Run.objects.get(pk=make_run(world.cast, title="Somebody waits for it").pk)  # which has not ended, as the others have
     text = {"note": {"text": world.garden.line("note while somebody waits, personal", 900), "label": "personal"}}
 
     def waits(who: str) -> Any:
