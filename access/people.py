@@ -154,9 +154,14 @@ def remove_factors(member: Membership, *, by: Actor, why: str) -> int:
 
 def check_wholly_ours(member: Membership, by: Actor) -> None:
     """AlsoElsewhere if the account opens a workspace, too, in which who asks manages nobody: there they would come in as this person."""
-    others = Membership.objects.filter(user=member.user_id, deactivated_at=None).values_list("workspace_id", flat=True)
-    if not all(rules.can(by, MANAGE, each) for each in others):
+    if not is_wholly_ours(member.user_id, by):
         raise AlsoElsewhere
+
+
+def is_wholly_ours(user_id: UUID, by: Actor) -> bool:
+    """Whether who asks manages people in every workspace that an account opens."""
+    places = Membership.objects.filter(user_id=user_id, deactivated_at=None).values_list("workspace_id", flat=True)
+    return all(rules.can(by, MANAGE, each) for each in places)
 
 
 def agents_of(member: Membership) -> list[Agent]:

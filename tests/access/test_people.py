@@ -321,6 +321,17 @@ def test_who_was_let_go_has_no_link_to_the_password_of_somebody_else_any_more(ca
     assert cast.riley.check_password(PASSWORD)
 
 
+def test_a_link_that_an_admin_made_opens_nothing_once_its_person_is_of_another_workspace_too(cast: Cast) -> None:
+    made = resets.make(people.one(actor(cast.ada), cast.riley.pk), by=actor(cast.ada), by_mail=False)
+    link, held = links.address(made).removeprefix("https://handrail.test"), resets.find(links.address(made).partition("link=")[2])
+    Membership.objects.create(workspace=cast.elsewhere, user=cast.riley, role=cast.elsewhere.roles.first())
+    assert Client().post(link, {"password": ANOTHER}).status_code == 410
+    with pytest.raises(resets.LinkOver):  # nor if they joined while the page was open
+        resets.choose(held, password=ANOTHER)
+    cast.riley.refresh_from_db()
+    assert cast.riley.check_password(PASSWORD)
+
+
 @pytest.mark.parametrize("do", ["link", "factors"])
 def test_the_admin_of_one_workspace_takes_over_nobodys_account_in_another(cast: Cast, ada: Client, do: str) -> None:
     role = cast.workspace.roles.get(name="reviewer")
