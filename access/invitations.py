@@ -93,9 +93,14 @@ second_admin.register(INVITED, Kind("access.manage", "who is invited", _parts, _
 
 
 def again(invitation: Invitation, *, by: Actor, by_mail: bool) -> Invitation:
-    """Another link for the same address; the one before opens nothing from now on."""
+    """Another link for the same address, from whoever sends it now; the one before opens nothing from now on."""
     fresh = {"nonce": nonce(), "expires_at": clock.now() + LASTS, "next_at": clock.now(), "tries": 0, "sent_at": None, "by_mail": by_mail}
+    fresh |= {"invited_by_id": by.user_id}
     with transaction.atomic():
+        # one admin does not stand in for the two who agreed on it
+        grave = second_admin.GRAVE & set(rules.held_by(invitation.role))
+        if invitation.role.retired_at or (grave and not _stands(invitation)):
+            raise InvitationOver("Its role, or who made it, is gone. Withdraw it, and invite them anew.")
         if Invitation.objects.filter(pk=invitation.pk, used_at=None, withdrawn_at=None).update(**fresh) != 1:
             raise InvitationOver
         audit.record(by, "invitation_sent_again", workspace_id=invitation.workspace_id, subject=("invitation", invitation.pk))

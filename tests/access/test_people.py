@@ -311,6 +311,18 @@ def test_who_was_let_go_leaves_no_invitation_behind_to_come_back_by(cast: Cast, 
     assert invitations.accept_by_address(NEW, "Mei") is None
 
 
+def test_sent_again_by_another_admin_it_opens_and_with_a_grave_right_it_does_not_go_on(cast: Cast, ada: Client) -> None:
+    invite(ada, cast, role="operator")
+    invite(ada, cast, "uma@fernhill.example", role="admin")
+    let_go(cast)
+    plain, grave = (Invitation.objects.get(role__name=name) for name in ("operator", "admin"))
+    rafael = actor(User.objects.get(email="rafael@fernhill.example"))
+    made = invitations.again(plain, by=rafael, by_mail=False)
+    with pytest.raises(invitations.InvitationOver, match="invite them anew"):
+        invitations.again(grave, by=rafael, by_mail=False)
+    assert "You are in." in come_in(links.address(made).removeprefix("https://handrail.test")).content.decode()
+
+
 def test_who_was_let_go_has_no_link_to_the_password_of_somebody_else_any_more(cast: Cast) -> None:
     made = resets.make(people.one(actor(cast.ada), cast.riley.pk), by=actor(cast.ada), by_mail=False)
     link = links.address(made).removeprefix("https://handrail.test")
