@@ -5,13 +5,13 @@ A worker sends, so that asking for one takes as long for an address that nobody 
 
 import logging
 import smtplib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.core.signing import BadSignature, Signer
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.template.loader import render_to_string
 from django.urls import reverse
 
@@ -53,14 +53,17 @@ def send_due() -> int:
 
 def _due(model: type[Link]) -> list[object]:
     now = clock.now()
+    return list(_waiting(model, now).order_by("next_at").values_list("pk", flat=True)[:BATCH])
+
+
+def _waiting(model: type[L], now: datetime) -> QuerySet[L]:
     waiting = model.objects.filter(sent_at=None, used_at=None, by_mail=True, next_at__lte=now, expires_at__gt=now, tries__lt=MOST_TRIES)
-    waiting = waiting.filter(withdrawn_at=None) if model is Invitation else waiting.exclude(user=None)
-    return list(waiting.order_by("next_at").values_list("pk", flat=True)[:BATCH])
+    return waiting.filter(withdrawn_at=None) if model is Invitation else waiting.exclude(user=None)
 
 
 def _send(model: type[Link], pk: object) -> bool:
     now = clock.now()
-    claimed = model.objects.filter(pk=pk, sent_at=None, next_at__lte=now).update(tries=F("tries") + 1, next_at=now + AGAIN)
+    claimed = _waiting(model, now).filter(pk=pk).update(tries=F("tries") + 1, next_at=now + AGAIN)
     link = model.objects.filter(pk=pk).first()
     if not claimed or link is None:
         return False
@@ -69,7 +72,8 @@ def _send(model: type[Link], pk: object) -> bool:
     except (OSError, smtplib.SMTPException) as error:
         logger.warning("a link could not be sent", extra={"link": str(pk), "error": type(error).__name__})
         return False
-    model.objects.filter(pk=pk).update(sent_at=clock.now())
+    # not if another link was made meanwhile: that one is to be sent still
+    model.objects.filter(pk=pk, nonce=link.nonce, sent_at=None).update(sent_at=clock.now())
     return True
 
 

@@ -147,6 +147,20 @@ def test_a_letter_that_could_not_be_sent_is_tried_again_under_the_same_link(cast
 # a new password
 
 
+def test_a_link_made_while_the_one_before_is_being_sent_is_sent_too(cast: Cast, ada: Client, monkeypatch) -> None:
+    invite(ada, cast)
+    made, mail = Invitation.objects.get(), links._mail
+
+    def meanwhile(link: Invitation) -> object:
+        monkeypatch.setattr(links, "_mail", mail)
+        invitations.again(made, by=actor(cast.ada), by_mail=True)
+        return mail(link)
+
+    monkeypatch.setattr(links, "_mail", meanwhile)
+    over = sent_link()
+    assert Client().get(over).status_code == 410 and Client().get(sent_link()).status_code == 200
+
+
 def test_a_forgotten_password_is_chosen_anew_by_a_link_that_opens_once(cast: Cast) -> None:
     here = entered(cast.riley)
     asked = Client().post("/sign-in/forgot", {"email": "Riley@fernhill.example"})
