@@ -195,10 +195,10 @@ def _last_admin(member: Membership, *, keeps: bool) -> None:
         raise LastAdmin
 
 
-def _lost(member: Membership, becomes: Role | None) -> dict[str, bool]:
-    """`managed`, if they could manage people until now: see `roles.lost_one`."""
-    keeps = becomes is not None and MANAGE in rules.held_by(becomes)
-    return {"managed": True} if MANAGE in rules.held_by(member.role) and not keeps else {}
+def _lost(member: Membership, becomes: Role | None) -> dict[str, list[str]]:
+    """`lost`: the rights that they held until now, if any: see `roles.lost_one`."""
+    _, less = roles.changes(rules.held_by(member.role), rules.held_by(becomes) if becomes else ())
+    return {"lost": list(less)} if less else {}
 
 
 # with a second admin ---------------------------------------------------------------------------------------------------------------

@@ -177,13 +177,14 @@ def withdraw(change: RoleChange, *, by: Actor) -> None:
 def needs_second(workspace_id: UUID, right: str = MANAGES) -> bool:
     """Whether a change under this right takes a second admin here: as the workspace says, else as soon as two people hold it."""
     said = Workspace.objects.values_list("second_admin", flat=True).get(pk=workspace_id)
-    return len(rules.holders(workspace_id, right)) > 1 or lost_one(workspace_id) if said is None else said
+    return len(rules.holders(workspace_id, right)) > 1 or lost_one(workspace_id, right) if said is None else said
 
 
-def lost_one(workspace_id: UUID) -> bool:
-    """Whether somebody lost the right to manage within the last day: who sends the second admin away is not at once the only one."""
+def lost_one(workspace_id: UUID, right: str = MANAGES) -> bool:
+    """Whether somebody lost this right within the last day: who sends the second admin away is not at once the only one."""
     lately = AuditEntry.objects.filter(workspace_id=workspace_id, at__gt=clock.now() - LASTS)
-    return lately.filter(verb__in=("person_deactivated", "role_given"), data__managed=True).exists()
+    told = lately.filter(verb__in=("person_deactivated", "role_given", "role_changed")).values_list("data", flat=True)
+    return any(right in each.get("lost", ()) for each in told)
 
 
 def say_second(workspace_id: UUID, wanted: bool | None, *, by: Actor) -> None:
@@ -386,6 +387,8 @@ def _put_in_force(
     told = {"version": role.version, "added": list(more), "removed": list(less), "restores": wanted.restores}
     told |= {"why": str(why)} if why else {}
     told |= {"change": str(change), "asked_by": str(asked_by)} if change else {}
+    # what one admin alone took from others; see `lost_one`
+    told |= {"lost": list(less)} if less and confirmed_by is None and any(user.pk != asked_by for user in people(role)) else {}
     audit.record(actor, verb, workspace_id=workspace_id, subject=("role", role.pk), **told)
     return role
 

@@ -217,3 +217,18 @@ def test_who_sends_the_second_admin_away_is_not_at_once_the_only_one(cast: Cast,
     now = clock.now
     monkeypatch.setattr(clock, "now", lambda: now() + timedelta(days=1, minutes=1))
     assert isinstance(ask(cast, of, more={"audit.view"}), InForce)
+
+
+@pytest.mark.parametrize("how", ["let go", "another role", "less in the role"])
+def test_nor_is_who_takes_another_right_from_the_only_other_person_with_it(cast: Cast, how: str) -> None:
+    keeper = Role.objects.create(workspace=cast.workspace, name="keeper", capabilities=["runs.view", "redaction.manage"])
+    Membership.objects.filter(user=cast.morgan).update(role=keeper)
+    ada, morgan = actor(cast.ada), people.one(actor(cast.ada), cast.morgan.pk)
+    if how == "let go":
+        people.deactivate(morgan, by=ada, why="She left us today.")
+    elif how == "another role":
+        people.give_role(morgan, role(cast, "manager"), by=ada, why="She leads the team now.")
+    else:
+        assert isinstance(ask(cast, keeper, less={"redaction.manage"}), InForce)
+    assert len(rules.holders(cast.workspace.pk, "redaction.manage")) == 1
+    assert [roles.needs_second(cast.workspace.pk, right) for right in ("redaction.manage", "policies.manage")] == [True, False]
