@@ -71,7 +71,7 @@ def _drawn(request: HttpRequest, here: Place, change: AskedChange, error: Refusa
         "change_url": reverse("access:asked", args=[change.pk]),
         "title": kind.title,
         "parts": kind.told(change) if may else (),  # who reads the audit trail alone sees that it was asked for, and why
-        "page": kind.page(change) if may else "",
+        "page": kind.page(change) + here.suffix if may else "",
         "change_why": said.get(change.why, ""),
         "change_answer": said.get(change.answer, ""),
         "mine": change.asked_by_id == request.actor.user_id,

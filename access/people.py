@@ -68,11 +68,10 @@ def listed(workspace_id: UUID, *, search: str = "", role: str = "", gone: bool =
     return Listed(list(rows.order_by("user__name", "pk")[start : start + PAGE]), total, page, pages)
 
 
-def one(actor: Actor, user_id: UUID, capability: str = MANAGE) -> Membership:
-    """Somebody's place in the actor's workspace. NotFound if they have none."""
-    found = _told(rules.visible(actor, Membership, capability).filter(user_id=user_id)).first()
+def one(actor: Actor, workspace_id: UUID, user_id: UUID) -> Membership:
+    """Somebody's place in this workspace. NotFound if they have none, or the actor manages nobody there."""
+    found = _told(rules.visible(actor, Membership, MANAGE).filter(workspace_id=workspace_id, user_id=user_id)).first()
     if found is None:
-        rules.require(actor, capability)
         raise NotFound
     return found
 

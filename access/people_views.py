@@ -20,31 +20,31 @@ from access.ids import as_number
 from access.models import Membership, Role, User
 from access.people import MANAGE
 from access.people_models import Invitation
+from access.places import Place
 
 
 @never_cache
 @require_safe
 def people_page(request: HttpRequest) -> HttpResponse:
-    rules.require(request.actor, MANAGE)
-    return _people(request)
+    return _people(request, places.place(request, MANAGE))
 
 
 @require_POST
 def invite(request: HttpRequest) -> HttpResponse:
     """Somebody by their address. Without a mail server the link is shown, once, to hand over."""
-    place = places.place(request, MANAGE)
+    here = places.place(request, MANAGE)
     step_up.require(request)
     form = Address(request.POST)
     try:
-        role = _role(place.id, request.POST.get("role", ""))
+        role = _role(here.id, request.POST.get("role", ""))
         if not form.is_valid():
             raise BadInput("Nobody was invited: that is no e-mail address.")
         email = form.cleaned_data["email"]
         given = {"email": email, "role": role, "by_mail": settings.HANDRAIL_MAIL, "why": request.POST.get("why", "")}
-        made = invitations.ask(place.id, by=request.actor, **given)
+        made = invitations.ask(here.id, by=request.actor, **given)
     except Refusal as error:
-        return _people(request, status=error.status, error=error, typed=request.POST)
-    return _sent(request, made) if isinstance(made, Invitation) else _waits(request, made)
+        return _people(request, here, status=error.status, error=error, typed=request.POST)
+    return _sent(request, here, made) if isinstance(made, Invitation) else _waits(request, made)
 
 
 def _waits(request: HttpRequest, change: AskedChange) -> HttpResponse:
@@ -56,27 +56,30 @@ def _waits(request: HttpRequest, change: AskedChange) -> HttpResponse:
 def invitation_again(request: HttpRequest, invitation_id: UUID) -> HttpResponse:
     """do=again sends another link, do=withdraw takes it back."""
     found = rules.get(request.actor, Invitation, invitation_id, MANAGE)
+    here = places.place(request, MANAGE, within=found.workspace_id)
     step_up.require(request)
     if request.POST.get("do") == "withdraw":
         done = invitations.withdraw(found, by=request.actor)
         messages.success(request, "The invitation is withdrawn; its link opens nothing." if done else "It was not open any more.")
-        return redirect("access:people")
+        return redirect(_list(here))
     try:
-        return _sent(request, invitations.again(found, by=request.actor, by_mail=settings.HANDRAIL_MAIL))
+        return _sent(request, here, invitations.again(found, by=request.actor, by_mail=settings.HANDRAIL_MAIL))
     except Refusal as error:
-        return _people(request, status=error.status, error=error)
+        return _people(request, here, status=error.status, error=error)
 
 
 @never_cache
 @require_safe
 def person(request: HttpRequest, user_id: UUID) -> HttpResponse:
-    return _person(request, people.one(request.actor, user_id))
+    here = places.place(request, MANAGE)
+    return _person(request, here, people.one(request.actor, here.id, user_id))
 
 
 @require_POST
 def change_person(request: HttpRequest, user_id: UUID) -> HttpResponse:
     """do: role, deactivate, reactivate, factors, link. Each but the last with a reason."""
-    member = people.one(request.actor, user_id)
+    here = places.place(request, MANAGE)
+    member = people.one(request.actor, here.id, user_id)
     step_up.require(request)
     do, by, why = request.POST.get("do", ""), request.actor, request.POST.get("why", "")
     waits = None
@@ -91,15 +94,16 @@ def change_person(request: HttpRequest, user_id: UUID) -> HttpResponse:
             case "factors":
                 people.remove_factors(member, by=by, why=why)
             case "link":
-                return _password_link(request, member)
+                return _password_link(request, here, member)
             case _:
                 raise BadInput("Nothing was changed: say what to do.")
     except Refusal as error:
-        return _person(request, people.one(request.actor, user_id), status=error.status, error=error, did=do, typed=request.POST)
+        member = people.one(request.actor, here.id, user_id)
+        return _person(request, here, member, status=error.status, error=error, did=do, typed=request.POST)
     if waits is not None:
         return _waits(request, waits)
     messages.success(request, DONE[do].format(name=member.user.name))
-    return redirect("access:person", user_id)
+    return redirect(_at(here, user_id))
 
 
 DONE = {
@@ -178,20 +182,19 @@ def _joining(request: HttpRequest, found: Invitation, account: User) -> HttpResp
     return render(request, "access/joining.html", {"invitation": found, "theirs": theirs, "signed_in": signed_in})
 
 
-def _people(request: HttpRequest, status: int = 200, **more: Any) -> HttpResponse:
-    place = places.place(request, MANAGE)
+def _people(request: HttpRequest, here: Place, status: int = 200, **more: Any) -> HttpResponse:
     asked = {name: request.GET.get(name, "")[:100] for name in ("q", "role")}
     gone = request.GET.get("gone") == "1"
     number = as_number(request.GET.get("page", ""))
-    found = people.listed(place.id, search=asked["q"].replace("\0", ""), role=asked["role"].replace("\0", ""), gone=gone, page=number or 1)
+    found = people.listed(here.id, search=asked["q"].replace("\0", ""), role=asked["role"].replace("\0", ""), gone=gone, page=number or 1)
     context = {
         "found": found,
         "asked": asked,
         "gone": gone,
-        "roles": people.roles_of(place.id),
-        "invited": people.invited(place.id),
-        "place": place,
-        "seconds": _seconds(request, place.id),
+        "roles": people.roles_of(here.id),
+        "invited": people.invited(here.id),
+        "place": here,
+        "seconds": _seconds(request, here.id),
         "mail": settings.HANDRAIL_MAIL,
         "room": "permissions",
         **more,
@@ -199,24 +202,24 @@ def _people(request: HttpRequest, status: int = 200, **more: Any) -> HttpRespons
     return render(request, "access/people.html", context, status=status)
 
 
-def _sent(request: HttpRequest, made: Invitation) -> HttpResponse:
+def _sent(request: HttpRequest, here: Place, made: Invitation) -> HttpResponse:
     """By mail it is on its way; else this answer alone has the link."""
     if made.by_mail:
         messages.success(request, f"{made.email} is invited. The link is on its way, and opens for seven days.")
-        return redirect("access:people")
-    return _people(request, shown=links.address(made), shown_for=made.email)
+        return redirect(_list(here))
+    return _people(request, here, shown=links.address(made), shown_for=made.email)
 
 
-def _password_link(request: HttpRequest, member: Membership) -> HttpResponse:
+def _password_link(request: HttpRequest, here: Place, member: Membership) -> HttpResponse:
     people.check_wholly_ours(member, request.actor)
     made = resets.make(member, by=request.actor, by_mail=settings.HANDRAIL_MAIL)
     if made.by_mail:
         messages.success(request, f"A link for a new password is on its way to {member.user.name}. It opens for a day.")
-        return redirect("access:person", member.user_id)
-    return _person(request, member, shown=links.address(made))
+        return redirect(_at(here, member.user_id))
+    return _person(request, here, member, shown=links.address(made))
 
 
-def _person(request: HttpRequest, member: Membership, status: int = 200, **more: Any) -> HttpResponse:
+def _person(request: HttpRequest, here: Place, member: Membership, status: int = 200, **more: Any) -> HttpResponse:
     context = {
         "member": member,
         "agents": people.agents_of(member),
@@ -225,11 +228,20 @@ def _person(request: HttpRequest, member: Membership, status: int = 200, **more:
         "seconds": _seconds(request, member.workspace_id),
         "themselves": member.user_id == request.actor.user_id,
         "mail": settings.HANDRAIL_MAIL,
-        "back": reverse("access:people"),
+        "place": here,
+        "back": _list(here),
         "room": "permissions",
         **more,
     }
     return render(request, "access/person.html", context, status=status)
+
+
+def _list(here: Place) -> str:
+    return reverse("access:people") + here.suffix
+
+
+def _at(here: Place, user_id: UUID) -> str:
+    return reverse("access:person", args=[user_id]) + here.suffix
 
 
 def _seconds(request: HttpRequest, workspace_id: UUID) -> list[str]:

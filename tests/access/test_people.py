@@ -314,7 +314,7 @@ def test_of_two_who_come_in_by_one_link_at_the_same_moment_one_is_told_that_it_i
 
 def let_go(cast: Cast) -> None:
     rafael = member(cast.workspace, "rafael", "admin")
-    people.deactivate(people.one(actor(rafael), cast.ada.pk), by=actor(rafael), why="They left us today.")
+    people.deactivate(people.one(actor(rafael), cast.workspace.pk, cast.ada.pk), by=actor(rafael), why="They left us today.")
 
 
 def test_who_was_let_go_leaves_no_invitation_behind_to_come_back_by(cast: Cast, ada: Client) -> None:
@@ -338,7 +338,7 @@ def test_sent_again_by_another_admin_it_opens_and_with_a_grave_right_it_does_not
 
 
 def test_who_was_let_go_has_no_link_to_the_password_of_somebody_else_any_more(cast: Cast) -> None:
-    made = resets.make(people.one(actor(cast.ada), cast.riley.pk), by=actor(cast.ada), by_mail=False)
+    made = resets.make(people.one(actor(cast.ada), cast.workspace.pk, cast.riley.pk), by=actor(cast.ada), by_mail=False)
     link = links.address(made).removeprefix("https://handrail.test")
     assert Client().get(link).status_code == 200
     let_go(cast)
@@ -348,7 +348,7 @@ def test_who_was_let_go_has_no_link_to_the_password_of_somebody_else_any_more(ca
 
 
 def test_a_link_that_an_admin_made_opens_nothing_once_its_person_is_of_another_workspace_too(cast: Cast) -> None:
-    made = resets.make(people.one(actor(cast.ada), cast.riley.pk), by=actor(cast.ada), by_mail=False)
+    made = resets.make(people.one(actor(cast.ada), cast.workspace.pk, cast.riley.pk), by=actor(cast.ada), by_mail=False)
     link, held = links.address(made).removeprefix("https://handrail.test"), resets.find(links.address(made).partition("link=")[2])
     Membership.objects.create(workspace=cast.elsewhere, user=cast.riley, role=cast.elsewhere.roles.first())
     assert Client().post(link, {"password": ANOTHER}).status_code == 410

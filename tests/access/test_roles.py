@@ -209,9 +209,9 @@ def test_who_could_confirm_is_told_how_many_wait_and_nobody_else(cast: Cast, raf
 def test_who_sends_the_second_admin_away_is_not_at_once_the_only_one(cast: Cast, rafael: User, how: str, monkeypatch) -> None:
     ada, of = actor(cast.ada), role(cast)
     if how == "let go":
-        people.deactivate(people.one(ada, rafael.pk), by=ada, why="He left us today.")
+        people.deactivate(people.one(ada, cast.workspace.pk, rafael.pk), by=ada, why="He left us today.")
     else:
-        people.give_role(people.one(ada, rafael.pk), role(cast, "manager"), by=ada, why="He leads the team now.")
+        people.give_role(people.one(ada, cast.workspace.pk, rafael.pk), role(cast, "manager"), by=ada, why="He leads the team now.")
     with pytest.raises(roles.RoleRefused, match="within the last day"):
         ask(cast, of, more={"audit.view"})
     now = clock.now
@@ -223,7 +223,7 @@ def test_who_sends_the_second_admin_away_is_not_at_once_the_only_one(cast: Cast,
 def test_nor_is_who_takes_another_right_from_the_only_other_person_with_it(cast: Cast, how: str) -> None:
     keeper = Role.objects.create(workspace=cast.workspace, name="keeper", capabilities=["runs.view", "redaction.manage"])
     Membership.objects.filter(user=cast.morgan).update(role=keeper)
-    ada, morgan = actor(cast.ada), people.one(actor(cast.ada), cast.morgan.pk)
+    ada, morgan = actor(cast.ada), people.one(actor(cast.ada), cast.workspace.pk, cast.morgan.pk)
     if how == "let go":
         people.deactivate(morgan, by=ada, why="She left us today.")
     elif how == "another role":

@@ -6,6 +6,7 @@ from django.test import Client
 from access.models import Membership
 from approvals.models import Freeze, PolicySet, ReviewerGroup
 from approvals.notifications import chasing
+from tests import proving
 from tests.approvals.mailing import text
 from tests.approvals.test_policy_versions import rule, save
 
@@ -47,3 +48,17 @@ def test_nobody_chooses_a_workspace_in_which_they_may_not_and_who_is_in_one_neve
     assert client.get("/policies?workspace=elsewhere").status_code == 200
     page = client.get("/policies")
     assert "Fernhill" not in text(page) and "?workspace" not in page.content.decode()
+
+
+def test_people_are_changed_in_the_workspace_whose_list_they_were_chosen_from(cast, both):
+    Membership.objects.create(workspace=cast.elsewhere, user=cast.morgan, role=cast.elsewhere.roles.get())
+    at = f"/people/{cast.morgan.pk}?workspace=elsewhere"
+    proving.shown(both)
+    there = both.get("/people?workspace=elsewhere").content.decode()
+    assert f'href="{at}"' in there and "gone=1&amp;workspace=elsewhere" in there and cast.riley.email not in there
+    assert f'action="/people/{cast.morgan.pk}/changes?workspace=elsewhere"' in both.get(at).content.decode()
+    done = both.post(at.replace("?", "/changes?"), {"do": "deactivate", "why": "She left Elsewhere."})
+    assert done["Location"] == at
+    gone = Membership.objects.filter(user=cast.morgan).exclude(deactivated_at=None)
+    assert [each.workspace for each in gone] == [cast.elsewhere]
+    assert both.get(f"/people/{cast.riley.pk}?workspace=elsewhere").status_code == 404

@@ -120,7 +120,7 @@ def test_what_changed_meanwhile_overtakes_it_and_what_waited_too_long_lapses(cas
     AskedChange.objects.filter(state="waiting").update(lapses_at=clock.now() - timedelta(seconds=1))
     assert "Lapsed" in text(browser(rafael).get(late)) and browser(rafael).post(late, {"do": "confirm"}).status_code == 409
     gone = give(cast)["Location"]
-    people.deactivate(people.one(actor(rafael), cast.ada.pk), by=actor(rafael), why=WHY)
+    people.deactivate(people.one(actor(rafael), cast.workspace.pk, cast.ada.pk), by=actor(rafael), why=WHY)
     assert "may not do it any more" in text(browser(rafael).post(gone, {"do": "confirm"}))
     assert sorted(AskedChange.objects.values_list("state", flat=True)) == ["lapsed", "overtaken", "overtaken"]
     assert not rules.can(actor(cast.morgan), "access.manage", cast.workspace.pk)
@@ -142,7 +142,7 @@ def test_who_is_invited_to_manage_takes_two_and_who_is_not_takes_one(cast: Cast,
     assert (made.role.name, made.invited_by, made.by_mail) == ("admin", cast.ada, True)
     assert "nora" not in str(list(AuditEntry.objects.values_list("data", flat=True)))
 
-    people.deactivate(people.one(actor(cast.ada), rafael.pk), by=actor(cast.ada), why=WHY)
+    people.deactivate(people.one(actor(cast.ada), cast.workspace.pk, rafael.pk), by=actor(cast.ada), why=WHY)
     nina = member(cast.workspace, "nina", "admin")
     back = browser(cast.ada).post(f"/people/{rafael.pk}/changes", {"do": "reactivate", "why": WHY})["Location"]
     assert not rules.can(actor(rafael), "access.manage", cast.workspace.pk)
