@@ -108,9 +108,9 @@ def ask(workspace_id: UUID, role: Role | None, wanted: Wanted, *, base: int, by:
 
     `base`: the version that it was made from, 0 for a new one; RoleChanged if another is in force by now.
     """
-    wanted = _checked(workspace_id, role, wanted)
     with transaction.atomic():
         hold(workspace_id)
+        wanted = _checked(workspace_id, role, wanted)
         role = Role.objects.get(pk=role.pk) if role else None  # as it is now that nobody else changes it
         _check_base(role, base)
         _check_held(role, wanted)

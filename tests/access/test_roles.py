@@ -200,6 +200,11 @@ def test_of_changes_and_confirmations_at_once_one_is_in_force(cast: Cast, rafael
     assert [each.version for each in roles.history(of)] == [2, 1] and len(held(of)) == 2
 
 
+def test_a_role_that_is_made_twice_at_once_is_made_once_and_the_other_is_told_so(cast: Cast) -> None:
+    done = together([lambda: ask(cast, None, more={"runs.view"}, name="onlooker")] * 3)
+    assert sorted(type(each).__name__ for each in done) == ["InForce", "RoleRefused", "RoleRefused"]
+
+
 def test_who_could_confirm_is_told_how_many_wait_and_nobody_else(cast: Cast, rafael: User) -> None:
     ask(cast, role(cast), more={"audit.view"})
     assert [roles.waiting_for(actor(each)) for each in (rafael, cast.ada, cast.morgan, cast.olga)] == [1, 0, 0, 0]
