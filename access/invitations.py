@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.urls import reverse
 
-from access import audit, characters, hiding, links, passwords, rules, second_admin, sessions, standing
+from access import audit, characters, hiding, links, passwords, roles, rules, second_admin, sessions, standing
 from access.change_models import AskedChange
 from access.errors import BadInput, NotFound, Refusal
 from access.models import Membership, Role, User
@@ -193,6 +193,7 @@ def _stands(invitation: Invitation) -> bool:
 
 def _join(invitation: Invitation, user: User) -> None:
     """Use it up and become a member, in the caller's transaction."""
+    roles.hold(invitation.workspace_id)  # nobody retires its role meanwhile
     if not links.use(invitation) or not _stands(Invitation.objects.select_related("role").get(pk=invitation.pk)):
         raise InvitationOver
     Invitation.objects.filter(pk=invitation.pk).update(user=user)

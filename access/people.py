@@ -33,12 +33,6 @@ class AlsoElsewhere(Refusal):
     what_next = "Nothing was changed. They change it themselves, or somebody who manages people in each of their workspaces does."
 
 
-class LastAdmin(Refusal):
-    """Somebody has to manage people and roles."""
-
-    what_next = "Nothing was changed. They are the last who can: give somebody else the role first."
-
-
 class NoChange(Refusal):
     """Nothing to change."""
 
@@ -95,11 +89,12 @@ def give_role(member: Membership, role: Role, *, by: Actor, why: str | UUID) -> 
     """Another role, at once: whatever is open looks again."""
     _check(member, by, keeps=MANAGE in rules.held_by(role))
     with transaction.atomic():
+        _check_role(member.workspace_id, role, member.role)
         kept = reasons.keep(member.workspace_id, why)
-        _last_admin(member, keeps=MANAGE in rules.held_by(role))
         if Membership.objects.filter(pk=member.pk, role=member.role_id).exclude(role=role).update(role=role) != 1:
             raise NoChange
         standing.raise_versions(User.objects.filter(pk=member.user_id))
+        roles.check_somebody_manages(member.workspace_id)
         _written(member, by, "role_given", why=str(kept), role=role.name, was=member.role.name, **_lost(member, role))
 
 
@@ -107,8 +102,9 @@ def deactivate(member: Membership, *, by: Actor, why: str) -> None:
     """They can do nothing here from now on: sessions end, what is open closes, the keys of the agents they own let nobody in."""
     _check(member, by, keeps=False)
     with transaction.atomic():
+        roles.hold(member.workspace_id)
+        member.role = Role.objects.get(memberships=member.pk)
         kept = reasons.keep(member.workspace_id, why)
-        _last_admin(member, keeps=False)
         if Membership.objects.filter(pk=member.pk, deactivated_at=None).update(deactivated_at=clock.now()) != 1:
             raise NoChange
         if not Membership.objects.filter(user_id=member.user_id, deactivated_at=None).exists():
@@ -117,6 +113,7 @@ def deactivate(member: Membership, *, by: Actor, why: str) -> None:
         else:
             ended = 0
             standing.raise_versions(User.objects.filter(pk=member.user_id))
+        roles.check_somebody_manages(member.workspace_id)
         _written(member, by, "person_deactivated", why=str(kept), ended=ended, **_lost(member, None))
 
 
@@ -132,8 +129,9 @@ def ask_back(member: Membership, *, by: Actor, why: str) -> AskedChange | None:
 
 def reactivate(member: Membership, *, by: Actor, why: str | UUID) -> None:
     with transaction.atomic():
+        _check_role(member.workspace_id, member.role)
         kept = reasons.keep(member.workspace_id, why)
-        if Membership.objects.filter(pk=member.pk).exclude(deactivated_at=None).update(deactivated_at=None) != 1:
+        if Membership.objects.filter(pk=member.pk, role=member.role_id).exclude(deactivated_at=None).update(deactivated_at=None) != 1:
             raise NoChange
         User.objects.filter(pk=member.user_id).update(is_active=True)
         standing.raise_versions(User.objects.filter(pk=member.user_id))
@@ -183,15 +181,14 @@ def _check(member: Membership, by: Actor, *, keeps: bool) -> None:
         raise Yourself
 
 
-def _last_admin(member: Membership, *, keeps: bool) -> None:
-    """LastAdmin if nobody would be left to manage people. The rows are locked, so that two who go at once don't pass each other."""
-    if keeps:
-        return
-    roles.hold(member.workspace_id)  # nor does a change of a role
-    rows = Membership.objects.select_for_update().filter(workspace_id=member.workspace_id, deactivated_at=None, user__is_active=True)
-    left = [row for row in rows.order_by("pk").select_related("role") if row.pk != member.pk and MANAGE in rules.held_by(row.role)]
-    if MANAGE in rules.held_by(member.role) and not left:
-        raise LastAdmin
+def _check_role(workspace_id: UUID, becomes: Role, was: Role | None = None) -> None:
+    """NoChange if the role that somebody is to have was retired, or either was changed since it was read. Held until the transaction ends."""
+    roles.hold(workspace_id)
+    now = Role.objects.in_bulk([each.pk for each in (becomes, was) if each])
+    if now[becomes.pk].retired_at is not None:
+        raise NoChange("That role was retired. Restore it first, or choose another.")
+    if any(now[each.pk].version != each.version for each in (becomes, was) if each):
+        raise NoChange("What the role may do is another by now.")
 
 
 def _lost(member: Membership, becomes: Role | None) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client, RequestFactory
 
-from access import invitations, keys, links, people, reasons, resets, second_factors
+from access import invitations, keys, links, people, reasons, resets, roles, second_factors
 from access.models import AuditEntry, Invitation, Membership, OpenSession, PasswordLink, Role, User
 from access.rules import SYSTEM
 from config import clock
@@ -258,8 +258,25 @@ def test_the_last_who_manages_people_stays(cast: Cast, ada: Client) -> None:
     )
     Membership.objects.filter(pk=other.pk).update(deactivated_at=clock.now())
     by = actor(cast.ada)
-    with pytest.raises(people.LastAdmin):
+    with pytest.raises(roles.LastAdmin):
         people.deactivate(Membership.objects.get(user=second), by=by, why="Both of us go.")
+
+
+def test_nobody_comes_to_a_role_that_was_retired_or_changed_since_it_was_looked_at(cast: Cast) -> None:
+    ada, keeper = actor(cast.ada), Role.objects.create(workspace=cast.workspace, name="keeper", capabilities=["runs.view"])
+    Membership.objects.filter(user=cast.sam).update(role=keeper)
+    sam, riley = (people.one(ada, cast.workspace.pk, user.pk) for user in (cast.sam, cast.riley))
+    people.deactivate(sam, by=ada, why="He left us today.")
+    sam.refresh_from_db()
+    Role.objects.filter(pk=keeper.pk).update(version=2, capabilities=["access.manage"])
+    with pytest.raises(people.NoChange, match="another by now"):
+        people.give_role(riley, keeper, by=ada, why="She keeps it now.")
+    Role.objects.filter(pk=keeper.pk).update(retired_at=clock.now())
+    with pytest.raises(people.NoChange, match="retired"):
+        people.reactivate(sam, by=ada, why="He is back again.")
+    with pytest.raises(people.NoChange, match="retired"):
+        people.give_role(riley, keeper, by=ada, why="She keeps it now.")
+    assert Membership.objects.filter(role=keeper, deactivated_at=None).count() == 0
 
 
 def test_who_lost_their_telephone_gets_new_ways_in_from_an_admin(cast: Cast, ada: Client, settings) -> None:
