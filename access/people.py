@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
-from access import audit, open_sessions, permissions, reasons, roles, rules, second_admin, standing
+from access import audit, break_glass, open_sessions, permissions, reasons, roles, rules, second_admin, standing
 from access.change_models import AskedChange
 from access.errors import NotFound, Refusal
 from access.models import Agent, Membership, Role, User
@@ -114,6 +114,8 @@ def deactivate(member: Membership, *, by: Actor, why: str) -> None:
             ended = 0
             standing.raise_versions(User.objects.filter(pk=member.user_id))
         roles.check_somebody_manages(member.workspace_id)
+        for glass in break_glass.lasting().filter(membership=member):  # else it were there again with whoever is let in again
+            break_glass.end(glass, by=by)
         _written(member, by, "person_deactivated", why=str(kept), ended=ended, **_lost(member, None))
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from access import audit, break_glass, rules
+from access import audit, break_glass, people, rules
 from access.break_glass import GlassLasts, GlassOpen, GlassRefused, ReviewedBefore
 from access.errors import Forbidden
 from access.models import AuditEntry, BreakGlass
@@ -166,6 +166,14 @@ def test_an_admin_ends_it_early_and_its_holder_has_nothing_at_once(cast):
     break_glass.end(glass, by=actor(cast.ada))
     assert not actor(cast.riley).glass and rules.changed({held.standing}) == {held.standing}
     assert AuditEntry.objects.filter(verb="glass_ended").count() == 1
+
+
+def test_it_ends_with_its_holders_going_and_does_not_come_back_with_them(cast):
+    glass, ada = taken(cast, who=cast.riley), actor(cast.ada)
+    people.deactivate(people.one(ada, cast.workspace.pk, cast.riley.pk), by=ada, why="She left us today.")
+    people.reactivate(people.one(ada, cast.workspace.pk, cast.riley.pk), by=ada, why="She is back again.")
+    glass.refresh_from_db()
+    assert glass.ended_by == cast.ada and not actor(cast.riley).glass
 
 
 def test_who_has_not_shown_lately_who_they_are_takes_nothing(cast):
