@@ -184,7 +184,7 @@ def _check(member: Membership, by: Actor, *, keeps: bool) -> None:
 
 
 def _check_role(workspace_id: UUID, becomes: Role, was: Role | None = None) -> None:
-    """NoChange if the role that somebody is to have was retired, or either was changed since it was read. Held until the transaction ends."""
+    """NoChange if the role that somebody is to have was retired, or either was changed since it was read. In a transaction."""
     roles.hold(workspace_id)
     now = Role.objects.in_bulk([each.pk for each in (becomes, was) if each])
     if now[becomes.pk].retired_at is not None:
