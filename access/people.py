@@ -98,8 +98,11 @@ def give_role(member: Membership, role: Role, *, by: Actor, why: str | UUID) -> 
         _written(member, by, "role_given", why=str(kept), role=role.name, was=member.role.name, **_lost(member, role))
 
 
-def deactivate(member: Membership, *, by: Actor, why: str) -> None:
-    """They can do nothing here from now on: sessions end, what is open closes, the keys of the agents they own let nobody in."""
+def deactivate(member: Membership, *, by: Actor, why: str) -> bool:
+    """They can do nothing here from now on: what is open closes, the keys of the agents they own let nobody in.
+
+    Whether their account is closed, and their sessions have ended; False: they are of another workspace too.
+    """
     _check(member, by, keeps=False)
     with transaction.atomic():
         roles.hold(member.workspace_id)
@@ -107,16 +110,16 @@ def deactivate(member: Membership, *, by: Actor, why: str) -> None:
         kept = reasons.keep(member.workspace_id, why)
         if Membership.objects.filter(pk=member.pk, deactivated_at=None).update(deactivated_at=clock.now()) != 1:
             raise NoChange
-        if not Membership.objects.filter(user_id=member.user_id, deactivated_at=None).exists():
-            User.objects.filter(pk=member.user_id).update(is_active=False)
-            ended = open_sessions.end_all(member.user)
-        else:
-            ended = 0
-            standing.raise_versions(User.objects.filter(pk=member.user_id))
+        # this holds the person's row, so that two workspaces that let them go at once don't each see the other
+        standing.raise_versions(User.objects.filter(pk=member.user_id))
+        anywhere = Membership.objects.filter(user=OuterRef("pk"), deactivated_at=None)
+        closed = User.objects.filter(~Exists(anywhere), pk=member.user_id).update(is_active=False) == 1
+        ended = open_sessions.end_all(member.user) if closed else 0
         roles.check_somebody_manages(member.workspace_id)
         for glass in break_glass.lasting().filter(membership=member):  # else it were there again with whoever is let in again
             break_glass.end(glass, by=by)
         _written(member, by, "person_deactivated", why=str(kept), ended=ended, **_lost(member, None))
+    return closed
 
 
 def ask_back(member: Membership, *, by: Actor, why: str) -> AskedChange | None:

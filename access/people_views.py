@@ -82,13 +82,13 @@ def change_person(request: HttpRequest, user_id: UUID) -> HttpResponse:
     member = people.one(request.actor, here.id, user_id)
     step_up.require(request)
     do, by, why = request.POST.get("do", ""), request.actor, request.POST.get("why", "")
-    waits = None
+    waits, did = None, do
     try:
         match do:
             case "role":
                 waits = people.ask_role(member, _role(member.workspace_id, request.POST.get("role", "")), by=by, why=why)
             case "deactivate":
-                people.deactivate(member, by=by, why=why)
+                did = do if people.deactivate(member, by=by, why=why) else "deactivate here"
             case "reactivate":
                 waits = people.ask_back(member, by=by, why=why)
             case "factors":
@@ -102,13 +102,15 @@ def change_person(request: HttpRequest, user_id: UUID) -> HttpResponse:
         return _person(request, here, member, status=error.status, error=error, did=do, typed=request.POST)
     if waits is not None:
         return _waits(request, waits)
-    messages.success(request, DONE[do].format(name=member.user.name))
+    messages.success(request, DONE[did].format(name=member.user.name))
     return redirect(_at(here, user_id))
 
 
 DONE = {
     "role": "The role of {name} is changed. It counts from now on, in whatever they have open too.",
     "deactivate": "{name} is deactivated. Their sessions have ended and what they had open is closed.",
+    "deactivate here": "{name} is deactivated here, and what they had open here is closed. They are of another workspace too: "
+    "there they are signed in still.",
     "reactivate": "{name} may come in again.",
     "factors": "The passkeys and codes of {name} open nothing any more, and their sessions have ended.",
 }

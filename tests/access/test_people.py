@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
@@ -17,6 +18,7 @@ from tests.access.test_second_factors import with_codes
 from tests.approvals.noticing import Mailbox, mail_server
 from tests.cast import Cast, member
 from tests.factories import actor, bearer
+from tests.together import together
 
 PASSWORD, ANOTHER = "correct horse battery", "staple a longer sentence"
 NEW = "mei@fernhill.example"
@@ -327,6 +329,17 @@ def test_of_two_who_come_in_by_one_link_at_the_same_moment_one_is_told_that_it_i
     with pytest.raises(invitations.InvitationOver):
         invitations.accept(second, found, name="Mei", password=ANOTHER)
     assert invitations.accept_by_address(NEW, "Mei") is None and Membership.objects.filter(user__email=NEW).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_is_let_go_by_two_workspaces_at_once_has_no_account_afterwards(cast: Cast) -> None:
+    role = Role.objects.create(workspace=cast.elsewhere, name="onlooker", capabilities=["runs.view"])
+    Membership.objects.create(workspace=cast.elsewhere, user=cast.riley, role=role)
+    by = [(actor(cast.ada), cast.workspace), (actor(cast.olga), cast.elsewhere)]
+    going = [partial(people.deactivate, people.one(who, at.pk, cast.riley.pk), by=who, why="She left us today.") for who, at in by]
+    assert sorted(together(going)) == [False, True]
+    cast.riley.refresh_from_db()
+    assert not cast.riley.is_active
 
 
 def let_go(cast: Cast) -> None:

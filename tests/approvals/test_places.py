@@ -58,7 +58,7 @@ def test_people_are_changed_in_the_workspace_whose_list_they_were_chosen_from(ca
     assert f'href="{at}"' in there and "gone=1&amp;workspace=elsewhere" in there and cast.riley.email not in there
     assert f'action="/people/{cast.morgan.pk}/changes?workspace=elsewhere"' in both.get(at).content.decode()
     done = both.post(at.replace("?", "/changes?"), {"do": "deactivate", "why": "She left Elsewhere."})
-    assert done["Location"] == at
+    assert done["Location"] == at and "there they are signed in still" in text(both.get(at))
     gone = Membership.objects.filter(user=cast.morgan).exclude(deactivated_at=None)
     assert [each.workspace for each in gone] == [cast.elsewhere]
     assert both.get(f"/people/{cast.riley.pk}?workspace=elsewhere").status_code == 404
