@@ -231,7 +231,12 @@ def test_a_role_that_is_changed_counts_at_once(cast: Cast, ada: Client) -> None:
     done = ada.post(f"/people/{cast.riley.pk}/changes", {"do": "role", "role": manager.pk, "why": "A new task."}, follow=True)
     assert "The role of Riley is changed." in done.content.decode()
     assert actor(cast.riley).role == "manager" and "Manager" in rileys.get("/account").content.decode()
-    assert AuditEntry.objects.get(verb="role_given").data | {"why": ""} == {"why": "", "role": "manager", "was": "reviewer"}
+    assert AuditEntry.objects.get(verb="role_given").data | {"why": ""} == {
+        "why": "",
+        "role": "manager",
+        "was": "reviewer",
+        "lost": ["approvals.decide"],
+    }
     again = ada.post(f"/people/{cast.riley.pk}/changes", {"do": "role", "role": manager.pk, "why": "A new task."})
     assert again.status_code == 409 and "Nothing to change." in again.content.decode()
     foreign = cast.elsewhere.roles.first()
