@@ -116,6 +116,7 @@ def _merged(findings: Iterator[Finding]) -> tuple[Finding, ...]:
 
 _TOKENS: tuple[tuple[str, str], ...] = (  # what it starts with, and the whole of it
     ("hr_", r"hr_[\w-]{40,64}"),
+    ("hrp_", r"hrp_[\w-]{40,64}"),
     ("AKIA", r"AKIA[A-Z0-9]{16}"),
     ("ASIA", r"ASIA[A-Z0-9]{16}"),
     ("ABIA", r"ABIA[A-Z0-9]{16}"),

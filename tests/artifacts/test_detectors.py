@@ -37,6 +37,7 @@ TOKENS = [
     "dop_v1_" + "0123456789abcdef" * 4,
     "shpat_" + "0123456789abcdef" * 2,
     "hr_" + "Zk3mP0s7w9dQeXr5tYu2iOa8LbNcVf4hJg6kM1zRTqW",
+    "hrp_" + "Zk3mP0s7w9dQeXr5tYu2iOa8LbNcVf4hJg6kM1zRTqW",
     "8123456789:" + "AAF1a2B3c4D5e6F7g8H9i0J1k2L3m4N5o6P",
     "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
     "$2b$12$" + "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQ",
