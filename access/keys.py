@@ -68,9 +68,10 @@ def make(
     """
     scope = {"workflows": _words(workflows, "workflow"), "tools": _words(tools, "tool")}
     held = _held(capabilities, AGENT_CAPABILITIES)
-    made, token = _written(AgentKey, "hr", name=name, days=days, held=held, asked=asked, agent=agent, **scope)
     told = {"agent": str(agent.pk), "days": days, "rights": len(held), "narrowed": bool(scope["workflows"] or scope["tools"])}
-    audit.record(by, "key_created", workspace_id=agent.workspace_id, subject=("agent_key", made.pk), **told)
+    with transaction.atomic():
+        made, token = _written(AgentKey, "hr", name=name, days=days, held=held, asked=asked, agent=agent, **scope)
+        audit.record(by, "key_created", workspace_id=agent.workspace_id, subject=("agent_key", made.pk), **told)
     return made, token
 
 
@@ -88,8 +89,10 @@ def make_provisioner(
     """A new key that makes agents, and its plain text. `owner` answers for the agents. `line`: of the key that it replaces."""
     held = _held(capabilities, PROVISIONER_CAPABILITIES)
     of: dict[str, Any] = {"workspace_id": workspace_id, "owner": owner} | ({"line": line} if line else {})
-    made, token = _written(ProvisionerKey, "hrp", name=name, days=days, held=held, asked=asked, **of)
-    audit.record(by, "provisioner_created", workspace_id=workspace_id, subject=("provisioner_key", made.pk), days=days, rights=len(held))
+    told = {"days": days, "rights": len(held)}
+    with transaction.atomic():
+        made, token = _written(ProvisionerKey, "hrp", name=name, days=days, held=held, asked=asked, **of)
+        audit.record(by, "provisioner_created", workspace_id=workspace_id, subject=("provisioner_key", made.pk), **told)
     return made, token
 
 

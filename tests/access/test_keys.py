@@ -8,9 +8,10 @@ from io import StringIO
 import pytest
 from django.core import serializers
 from django.core.management import CommandError, call_command
+from django.db import DatabaseError
 
-from access import keys
-from access.models import Agent, AgentKey, AuditEntry
+from access import audit, keys
+from access.models import Agent, AgentKey, AuditEntry, ProvisionerKey
 from access.rules import AGENT_CAPABILITIES, SYSTEM
 from config import clock
 from tests.factories import actor, bearer
@@ -46,6 +47,18 @@ def test_making_a_key_is_written_down_with_who_made_it(cast):
 
 
 # manage.py agentkey ------------------------------------------------------------------------------------------------------------------
+
+
+def test_no_key_is_there_of_which_nothing_is_written_down(cast, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise DatabaseError("disk full")
+
+    monkeypatch.setattr(audit, "record", full)
+    with pytest.raises(DatabaseError):
+        keys.make(cast.agent, name="one", by=SYSTEM)
+    with pytest.raises(DatabaseError):
+        keys.make_provisioner(cast.workspace.pk, name="two", owner=cast.priya, by=SYSTEM)
+    assert not AgentKey.objects.exists() and not ProvisionerKey.objects.exists()
 
 
 def agentkey(*words: object) -> tuple[str, str]:
