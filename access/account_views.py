@@ -10,7 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from access import audit, open_sessions, passwords, rules, second_factors, step_up
+from access import open_sessions, passwords, second_factors, step_up
 from access.errors import NotSignedIn, Refusal
 
 
@@ -25,7 +25,6 @@ def account(request: HttpRequest) -> HttpResponse:
 def end_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
     _themselves(request)
     if open_sessions.end(request.user, session_id):
-        _written(request, "session_ended", ("session", session_id))
         messages.success(request, "That session has ended. Whatever it had open is closed.")
     else:
         messages.info(request, "That session had ended already.")
@@ -35,8 +34,7 @@ def end_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
 @require_POST
 def end_other_sessions(request: HttpRequest) -> HttpResponse:
     _themselves(request)
-    ended = open_sessions.end_others(request.user, request)
-    _written(request, "sessions_ended", ("user", request.user.pk), ended=ended)
+    ended = open_sessions.end_other_ones(request.user, request)
     messages.success(request, f"{_counted(ended, 'other session')} ended. You are signed in here alone.")
     return redirect("access:account")
 
@@ -131,11 +129,6 @@ def _themselves(request: HttpRequest) -> None:
     """A person, by their session; an agent has no account page."""
     if request.actor.kind != "human":
         raise NotSignedIn
-
-
-def _written(request: HttpRequest, verb: str, subject: tuple[str, object], **data: Any) -> None:
-    actor = rules.person(request.actor.user_id)
-    audit.record(actor, verb, workspace_id=actor.home, subject=subject, **data)
 
 
 def _counted(number: int, what: str) -> str:

@@ -3,16 +3,18 @@
 Ending one deletes Django's own row, so that its cookie is nobody's from then on, and makes the person's open streams look again.
 """
 
+import logging
 import time
 from importlib import import_module
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.http import HttpRequest
 
-from access import addresses, devices, standing
+from access import addresses, audit, devices, rules, standing
 from access.models import User
 from access.people_models import OpenSession
 from config import clock
@@ -21,6 +23,8 @@ MARK = "open_session"  # under which a session knows its own row
 EVERY = 60.0  # seconds between two notes that a session is in use
 
 _noted: dict[str, float] = {}
+
+log = logging.getLogger(__name__)
 
 
 def opened(request: HttpRequest, user: User, *, how: str) -> None:
@@ -37,15 +41,20 @@ def opened(request: HttpRequest, user: User, *, how: str) -> None:
 
 
 def used(request: HttpRequest) -> None:
-    """Note that a session is in use, at most once a minute and process; nothing if nobody asked for the session."""
+    """Note that a session is in use, at most once a minute and process; nothing if nobody asked for the session. What was asked for is
+    done already: it stays so if this can't be noted."""
     session = getattr(request, "session", None)
     mark = session.get(MARK) if session is not None and session.accessed else None
     if mark is None or time.monotonic() - _noted.get(mark, -EVERY) < EVERY:
         return
     if len(_noted) > 10_000:
         _noted.clear()
-    _noted[mark] = time.monotonic()
-    OpenSession.objects.filter(pk=mark).update(used_at=clock.now(), address=addresses.of(request) or None)
+    try:
+        OpenSession.objects.filter(pk=mark).update(used_at=clock.now(), address=addresses.of(request) or None)
+    except DatabaseError:
+        log.warning("the last use of a session could not be noted")
+    else:
+        _noted[mark] = time.monotonic()
 
 
 def of(user: User, request: HttpRequest) -> list[OpenSession]:
@@ -58,12 +67,24 @@ def of(user: User, request: HttpRequest) -> list[OpenSession]:
 
 
 def end(user: User, pk: UUID) -> bool:
-    """End one session of this person. False if it is not there any more."""
-    return _end(user, list(OpenSession.objects.filter(user=user, pk=pk))) == 1
+    """A person ends one session of their own. False if it is not there any more."""
+    with transaction.atomic():
+        ended = _end(user, list(OpenSession.objects.filter(user=user, pk=pk))) == 1
+        if ended:
+            _written(user, "session_ended", ("session", pk))
+    return ended
+
+
+def end_other_ones(user: User, request: HttpRequest) -> int:
+    """A person ends all of their own but this one; how many there were."""
+    with transaction.atomic():
+        ended = end_others(user, request)
+        _written(user, "sessions_ended", ("user", user.pk), ended=ended)
+    return ended
 
 
 def end_others(user: User, request: HttpRequest) -> int:
-    """End all but this one; how many there were."""
+    """All but this one end, for what the caller writes down; how many there were."""
     return _end(user, list(OpenSession.objects.filter(user=user).exclude(pk=request.session.get(MARK))))
 
 
@@ -93,6 +114,11 @@ def _end(user: User, rows: list[OpenSession]) -> int:
         OpenSession.objects.filter(pk__in=[row.pk for row in rows]).delete()
         standing.raise_versions(User.objects.filter(pk=user.pk))
     return len(rows)
+
+
+def _written(user: User, verb: str, subject: tuple[str, object], **data: Any) -> None:
+    actor = rules.person(user.pk)
+    audit.record(actor, verb, workspace_id=actor.home, subject=subject, **data)
 
 
 def _living(user: User) -> list[OpenSession]:

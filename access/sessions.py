@@ -113,9 +113,10 @@ def end(request: HttpRequest) -> None:
     actor = request.actor
     if actor.kind != "human":
         return
-    audit.record(actor, "signed_out", workspace_id=actor.home)
-    open_sessions.forget(request)
-    logout(request)
+    with transaction.atomic():
+        audit.record(actor, "signed_out", workspace_id=actor.home)
+        open_sessions.forget(request)
+        logout(request)
 
 
 def refused(request: HttpRequest, email: str, *, now: Tries | None = None) -> Refused:

@@ -197,10 +197,10 @@ def showing(actor: Actor, row: Reveal) -> Place:
 
 def end(actor: Actor, row: Reveal) -> None:
     """Hide it again before its time. Nothing happens if it is over."""
-    if Reveal.objects.filter(pk=row.pk, ended_at=None, until__gt=clock.now()).update(ended_at=clock.now()) == 1:
-        audit.record(
-            actor, "reveal_ended", workspace_id=row.workspace_id, subject=("payload", row.payload_id), reveal=str(row.pk), label=row.label
-        )
+    told = {"reveal": str(row.pk), "label": row.label}
+    with transaction.atomic():
+        if Reveal.objects.filter(pk=row.pk, ended_at=None, until__gt=clock.now()).update(ended_at=clock.now()) == 1:
+            audit.record(actor, "reveal_ended", workspace_id=row.workspace_id, subject=("payload", row.payload_id), **told)
 
 
 # what is shown ----------------------------------------------------------------------------------------------------------------------

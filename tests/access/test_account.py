@@ -2,9 +2,10 @@
 
 import pytest
 from django.contrib.sessions.models import Session
+from django.db import DatabaseError, OperationalError, connection
 from django.test import Client
 
-from access import devices
+from access import audit, devices, open_sessions
 from access.models import AuditEntry, OpenSession, User
 from tests.cast import Cast
 
@@ -52,6 +53,36 @@ def test_ending_all_others_leaves_this_one(cast: Cast) -> None:
     here, *there = (signed_in(cast.riley) for _ in range(3))
     assert "2 other sessions ended." in here.post("/account/sessions/end-others", follow=True).content.decode()
     assert is_in(here) and not any(map(is_in, there))
+
+
+def test_no_session_ends_of_which_nothing_is_written_down(cast: Cast, monkeypatch) -> None:
+    here, there = signed_in(cast.riley), signed_in(cast.riley)
+    ended = [f"/account/sessions/{row(there).pk}/end", "/account/sessions/end-others", "/sign-out"]
+    monkeypatch.setattr(audit, "record", full)
+    for client in (here, there):
+        client.raise_request_exception = False
+    assert [here.post(address).status_code for address in ended] == [500] * 3
+    monkeypatch.undo()
+    assert is_in(here) and is_in(there) and OpenSession.objects.filter(user=cast.riley).count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_asked_for_is_done_though_the_use_of_the_session_can_not_be_noted(cast: Cast) -> None:
+    here = signed_in(cast.riley)
+
+    def no_notes(execute, sql, *given):
+        if sql.startswith('UPDATE "access_opensession"'):
+            raise OperationalError("database is locked")
+        return execute(sql, *given)
+
+    open_sessions._noted.clear()
+    with connection.execute_wrapper(no_notes):
+        assert here.get("/account").status_code == 200
+    assert str(row(here).pk) not in open_sessions._noted, "the next one notes it"
+
+
+def full(*_: object, **__: object) -> None:
+    raise DatabaseError("disk full")
 
 
 def test_signing_out_and_running_out_take_a_session_off_the_list(cast: Cast) -> None:

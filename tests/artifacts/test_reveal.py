@@ -5,8 +5,10 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import DatabaseError
 from django.test import Client
 
+from access import audit
 from access.models import AuditEntry, Membership
 from access.rules import Actor, authenticate
 from approvals import decisions
@@ -155,6 +157,19 @@ def test_a_reason_is_needed_and_a_form_sent_twice_is_one_reveal(cast, proposed):
     reveal.end(riley.actor, first)
     with pytest.raises(RevealOver):
         riley.reveal(file_of(proposed), token=token, **WHY)
+
+
+def test_no_reveal_ends_of_which_nothing_is_written_down(cast, proposed, monkeypatch):
+    riley = Someone(cast.riley)
+    row = riley.reveal(file_of(proposed), **WHY)
+
+    def full(*_: object, **__: object) -> None:
+        raise DatabaseError("disk full")
+
+    monkeypatch.setattr(audit, "record", full)
+    with pytest.raises(DatabaseError):
+        reveal.end(riley.actor, row)
+    assert reveal.is_live(Reveal.objects.get())
 
 
 def test_two_at_the_same_time_are_one_reveal(cast, proposed):
