@@ -4,7 +4,7 @@ It keeps no state: what is left are the payloads that carry an earlier version o
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -33,16 +33,18 @@ def left(workspace_id: UUID) -> int:
     return _outdated(workspace_id, ruling.rules(workspace_id)[0]).count()
 
 
-def rerender(workspace: Workspace) -> Iterator[Batch]:
-    """All that is left of a workspace, a transaction at a time; the audit trail tells how many changed."""
+def rerender(workspace: Workspace) -> Generator[Batch, None, None]:
+    """All that is left of a workspace, a transaction at a time. Whoever stops early closes it: the audit trail tells how many changed."""
     version, policy = ruling.rules(workspace.pk)
     looked = changed = 0
-    while rows := list(_outdated(workspace.pk, version).select_related("key").order_by("rules", "pk")[:BATCH]):
-        done = vault.rerendered([(row, _rendition(row, policy)) for row in rows], version)
-        looked, changed = looked + len(rows), changed + done
-        yield Batch(len(rows), done)
-    if looked:
-        audit.record(SYSTEM, "rerendered", workspace_id=workspace.pk, payloads=changed, looked=looked, rules=version)
+    try:
+        while rows := list(_outdated(workspace.pk, version).select_related("key").order_by("rules", "pk")[:BATCH]):
+            done = vault.rerendered([(row, _rendition(row, policy)) for row in rows], version)
+            looked, changed = looked + len(rows), changed + done
+            yield Batch(len(rows), done)
+    finally:
+        if looked:
+            audit.record(SYSTEM, "rerendered", workspace_id=workspace.pk, payloads=changed, looked=looked, rules=version)
 
 
 def _outdated(workspace_id: UUID, version: int):  # noqa: ANN202  a query
