@@ -37,7 +37,13 @@ class Refusal(Exception):
 
     @property
     def title(self) -> str:
-        return (type(self).__doc__ or "Refused.").strip().splitlines()[0]
+        return self.says()[1]
+
+    @classmethod
+    def says(cls) -> tuple[str, str]:
+        """The kind and the title of every refusal of this class."""
+        kind = "".join(f"-{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(cls.__name__))
+        return kind, (cls.__doc__ or "Refused.").strip().splitlines()[0]
 
     @property
     def more(self) -> str:
@@ -57,8 +63,7 @@ class Refusal(Exception):
     @property
     def kind(self) -> str:
         """The problem's type, as a slug: `AlreadyDecided` → `already-decided`."""
-        name = type(self).__name__
-        return "".join(f"-{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+        return self.says()[0]
 
 
 class NotSignedIn(Refusal):

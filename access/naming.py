@@ -23,7 +23,8 @@ class Named:
     why: str = ""
 
 
-Names = Callable[[Collection[str]], Mapping[str, Named]]  # one query or two, however many ids
+# of a workspace, for ids that may be of another one: those are not known. One query or two, however many ids
+Names = Callable[[UUID, Collection[str]], Mapping[str, Named]]
 _names: dict[str, Names] = {}
 _runs: list[Callable[[UUID, str], UUID | None]] = []  # (workspace, what somebody typed) → the run that is meant
 _within: list[Callable[[UUID], Iterable[str]]] = []  # run → ids of what belongs to it
@@ -43,13 +44,14 @@ def register_within(ids: Callable[[UUID], Iterable[str]]) -> None:
         _within.append(ids)
 
 
-def of(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
-    """(kind, id) → name, of those that are known; a query or two a kind. An id is what somebody asked for: it may be none at all."""
+def of(workspace_id: UUID, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
+    """(kind, id) → name, of those that are known in a workspace; a query or two a kind. An id is what somebody asked for: it may be none
+    at all, or of something in another workspace, which has no name here."""
     by_kind: dict[str, set[str]] = {}
     for kind, pk in wanted:
         if kind in _names and pk:
             by_kind.setdefault(kind, set()).add(pk)
-    return {(kind, pk): named for kind, ids in by_kind.items() for pk, named in _names[kind](ids).items()}
+    return {(kind, pk): named for kind, ids in by_kind.items() for pk, named in _names[kind](workspace_id, ids).items()}
 
 
 def run(workspace_id: UUID, typed: str) -> UUID | None:
@@ -71,42 +73,48 @@ def people(ids: Iterable[str]) -> dict[str, str]:
     return {str(pk): name for pk, name in User.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
 
 
-def _users(ids: Collection[str]) -> dict[str, Named]:
-    return {pk: Named(name) for pk, name in people(ids).items()}
+def _users(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = User.objects.filter(pk__in=uuids(ids), memberships__workspace_id=workspace_id)
+    return {str(pk): Named(name) for pk, name in rows.values_list("pk", "name")}
 
 
-def _agents(ids: Collection[str]) -> dict[str, Named]:
-    return {str(pk): Named(name) for pk, name in Agent.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
+def _agents(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    return {
+        str(pk): Named(name) for pk, name in Agent.objects.filter(workspace_id=workspace_id, pk__in=uuids(ids)).values_list("pk", "name")
+    }
 
 
-def _keys(ids: Collection[str]) -> dict[str, Named]:
-    rows = AgentKey.objects.filter(pk__in=uuids(ids)).values_list("pk", "agent__name", "name")
+def _keys(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = AgentKey.objects.filter(agent__workspace_id=workspace_id, pk__in=uuids(ids)).values_list("pk", "agent__name", "name")
     return {str(pk): Named(f"{agent} ({name})") for pk, agent, name in rows}
 
 
-def _provisioners(ids: Collection[str]) -> dict[str, Named]:
+def _provisioners(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
     """By their line: the name is that of the newest."""
-    rows = ProvisionerKey.objects.filter(line__in=uuids(ids)).order_by("created_at").values_list("line", "name")
+    rows = ProvisionerKey.objects.filter(workspace_id=workspace_id, line__in=uuids(ids)).order_by("created_at").values_list("line", "name")
     return {str(line): Named(f"Provisioner {name}") for line, name in rows}
 
 
-def _provisioner_keys(ids: Collection[str]) -> dict[str, Named]:
-    return {str(pk): Named(name) for pk, name in ProvisionerKey.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
+def _provisioner_keys(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = ProvisionerKey.objects.filter(workspace_id=workspace_id, pk__in=uuids(ids))
+    return {str(pk): Named(name) for pk, name in rows.values_list("pk", "name")}
 
 
-def _glasses(ids: Collection[str]) -> dict[str, Named]:
-    rows = BreakGlass.objects.filter(pk__in=uuids(ids)).values_list("pk", "user__name")
+def _glasses(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = BreakGlass.objects.filter(workspace_id=workspace_id, pk__in=uuids(ids)).values_list("pk", "user__name")
     return {str(pk): Named(name, "Break-glass", reverse("access:break_glass")) for pk, name in rows}
 
 
-def _roles(ids: Collection[str]) -> dict[str, Named]:
+def _roles(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
     numbers = [number for each in ids if (number := as_number(each, digits=18)) is not None]
-    rows = Role.objects.filter(pk__in=numbers).values_list("pk", "name")
+    rows = Role.objects.filter(workspace_id=workspace_id, pk__in=numbers).values_list("pk", "name")
     return {str(pk): Named(name.capitalize(), "Roles", reverse("access:role", args=[pk])) for pk, name in rows}
 
 
-def _teams(ids: Collection[str]) -> dict[str, Named]:
-    return {str(pk): Named(name) for pk, name in Team.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")}
+def _teams(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    return {
+        str(pk): Named(name) for pk, name in Team.objects.filter(workspace_id=workspace_id, pk__in=uuids(ids)).values_list("pk", "name")
+    }
 
 
 register("team", _teams)

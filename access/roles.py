@@ -158,8 +158,9 @@ def refuse(change: RoleChange, *, by: Actor, why: str) -> None:
     """Say no, and why, to what another admin asked for. Nothing changes."""
     check_second(change, by)
     with transaction.atomic():
-        settle(change, "refused", by=by, why=reasons.keep(change.workspace_id, why))
-        _record(by, "role_change_refused", change)
+        kept = reasons.keep(change.workspace_id, why)
+        settle(change, "refused", by=by, why=kept)
+        _record(by, "role_change_refused", change, why=kept)
 
 
 def withdraw(change: RoleChange, *, by: Actor) -> None:
@@ -433,11 +434,12 @@ def _ordered(holds: Collection[str]) -> Sequence[str]:
     return [each for each in rules.GRANTABLE if each in holds]
 
 
-def _record(by: Actor, verb: str, change: RoleChange) -> None:
+def _record(by: Actor, verb: str, change: RoleChange, *, why: UUID | None = None) -> None:
+    """`why`: the reason of who did this; else it is that of who asked for the change."""
     before = rules.held_by(change.role) if change.role else ()
     more, less = changes(before, change.holds)
     told = {"change": str(change.pk), "base": change.base, "added": list(more), "removed": list(less)}
-    told |= {"why": str(change.why)} if change.why else {}
+    told |= {"why": str(why or change.why)} if why or change.why else {}
     audit.record(by, verb, workspace_id=change.workspace_id, subject=("role", change.role_id or ""), **told)
 
 

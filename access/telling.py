@@ -64,10 +64,15 @@ class Told:
 
 
 def told(entries: Sequence[AuditEntry]) -> list[Told]:
-    """Each entry in words. As many queries as there are kinds of things in them, and one for the reasons, however many entries."""
-    names = naming.of(pair for entry in entries for pair in _named_in(entry))
+    """Each entry of a workspace in words. As many queries as there are kinds of things in them, and one for the reasons, however many
+    entries there are. What is of another workspace, though somebody asked for it, is named by nothing but the id that they gave."""
+    if not entries or entries[0].workspace_id is None:
+        names = {}
+    else:
+        names = naming.of(entries[0].workspace_id, (pair for entry in entries for pair in _named_in(entry)))
     kept = reasons.shown(as_uuid(_kept(entry)) for entry in entries)
-    return [_told(entry, names, kept) for entry in entries]
+    said = refusals()
+    return [_told(entry, names, kept, said) for entry in entries]
 
 
 def _named_in(entry: AuditEntry) -> Iterable[tuple[str, str]]:
@@ -83,10 +88,10 @@ def _kept(entry: AuditEntry) -> str:
     return str(entry.data.get("details") or entry.data.get("why") or "")
 
 
-def _told(entry: AuditEntry, names: Mapping[tuple[str, str], Named], kept: Mapping[UUID, str]) -> Told:
+def _told(entry: AuditEntry, names: Mapping[tuple[str, str], Named], kept: Mapping[UUID, str], said: Mapping[str, str]) -> Told:
     verb, data = VERBS.get(entry.verb, UNKNOWN), entry.data
     subject = names.get((entry.subject_kind, entry.subject_id))
-    reason, given = _reason(entry, verb, subject, kept)
+    reason, given = (said.get(str(data.get("why", "")), ""), False) if verb.refused else (_reason(entry, subject, kept), True)
     where, url = _where(entry, verb, subject, names)
     return Told(
         entry=entry,
@@ -158,12 +163,10 @@ def _lower(words: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-def _reason(entry: AuditEntry, verb: Verb, subject: Named | None, kept: Mapping[UUID, str]) -> tuple[str, bool]:
-    if verb.refused:
-        return refusals().get(str(entry.data.get("why", "")), ""), False
+def _reason(entry: AuditEntry, subject: Named | None, kept: Mapping[UUID, str]) -> str:
     written = kept.get(as_uuid(_kept(entry)) or UUID(int=0), "")
     chosen = _reasons.get(str(entry.data.get("reason", "")), "")
-    return (": ".join(filter(None, (chosen, written))) or (subject.why if subject else "")), True
+    return ": ".join(filter(None, (chosen, written))) or (subject.why if subject else "")
 
 
 def refusals() -> dict[str, str]:
@@ -172,8 +175,8 @@ def refusals() -> dict[str, str]:
     while left:
         each = left.pop()
         left += each.__subclasses__()
-        if each.__init__ is Refusal.__init__:
-            found[each().kind] = each().title
+        kind, title = each.says()
+        found[kind] = title
     return found | {"forbidden": "Doesn’t have the right", "not-found": "Nothing there that they may see", "many": "Counted together"}
 
 

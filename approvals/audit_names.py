@@ -21,8 +21,8 @@ def register() -> None:
     naming.register_within(_of_run)
 
 
-def _actions(ids: Collection[str]) -> dict[str, Named]:
-    rows = ProposedAction.objects.filter(pk__in=uuids(ids)).values_list("pk", "tool", "run__ref")
+def _actions(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = ProposedAction.objects.filter(workspace_id=workspace_id, pk__in=uuids(ids)).values_list("pk", "tool", "run__ref")
     return {str(pk): Named(_title(tool), ref, reverse("approvals:action", args=[pk])) for pk, tool, ref in rows}
 
 
@@ -31,23 +31,23 @@ def _title(tool: str) -> str:
     return TOOLS[tool].title if tool in TOOLS else tool
 
 
-def _policies(ids: Collection[str]) -> dict[str, Named]:
-    rows = PolicySet.objects.filter(pk__in=uuids(ids)).select_related("why")
+def _policies(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = PolicySet.objects.filter(workspace_id=workspace_id, pk__in=uuids(ids)).select_related("why")
     return {str(row.pk): Named(f"version {row.version}", "Policies", reverse("approvals:policies"), _said(row.why)) for row in rows}
 
 
-def _groups(ids: Collection[str]) -> dict[str, Named]:
-    rows = ReviewerGroup.objects.filter(pk__in=uuids(ids)).values_list("pk", "name")
+def _groups(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = ReviewerGroup.objects.filter(workspace_id=workspace_id, pk__in=uuids(ids)).values_list("pk", "name")
     return {str(pk): Named(name, "Groups", reverse("approvals:group", args=[pk])) for pk, name in rows}
 
 
-def _freezes(ids: Collection[str]) -> dict[str, Named]:
-    rows = Freeze.objects.filter(pk__in=uuids(ids)).select_related("reason")
+def _freezes(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = Freeze.objects.filter(workspace_id=workspace_id, pk__in=uuids(ids)).select_related("reason")
     return {str(row.pk): Named("freeze", "Freezes", reverse("approvals:freezes"), _said(row.reason)) for row in rows}
 
 
-def _standing(ids: Collection[str]) -> dict[str, Named]:
-    found = StandingGrant.objects.filter(pk__in=uuids(ids)).values_list("pk", flat=True)
+def _standing(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    found = StandingGrant.objects.filter(workspace_id=workspace_id, pk__in=uuids(ids)).values_list("pk", flat=True)
     return {str(pk): Named("a standing approval", "Standing approval", reverse("approvals:standing_grant", args=[pk])) for pk in found}
 
 

@@ -1,6 +1,7 @@
 """What the access log calls artifacts, and the words of why something was revealed."""
 
 from collections.abc import Collection
+from uuid import UUID
 
 from django.urls import reverse
 
@@ -15,11 +16,11 @@ def register() -> None:
     telling.register_reasons({value: str(label) for value, label in Reason.choices})
 
 
-def _artifacts(ids: Collection[str]) -> dict[str, Named]:
-    rows = Artifact.objects.filter(pk__in=naming.uuids(ids)).values_list("pk", "name", "version")
+def _artifacts(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = Artifact.objects.filter(workspace_id=workspace_id, pk__in=naming.uuids(ids)).values_list("pk", "name", "version")
     return {str(pk): Named(f"{name}, v{version}", name, reverse("artifacts:artifact", args=[pk])) for pk, name, version in rows}
 
 
-def _policies(ids: Collection[str]) -> dict[str, Named]:
-    rows = RedactionPolicy.objects.filter(pk__in=naming.uuids(ids)).values_list("pk", "number")
+def _policies(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = RedactionPolicy.objects.filter(workspace_id=workspace_id, pk__in=naming.uuids(ids)).values_list("pk", "number")
     return {str(pk): Named(f"version {number}", "Redaction policies", reverse("artifacts:redaction")) for pk, number in rows}

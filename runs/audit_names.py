@@ -23,12 +23,14 @@ def of_runs(rows: Collection[tuple[str, UUID, str]]) -> dict[str, Named]:
     return {pk: Named(ref, ref, reverse("runs:run", args=[run])) for pk, run, ref in rows}
 
 
-def _runs(ids: Collection[str]) -> dict[str, Named]:
-    return of_runs([(str(pk), pk, ref) for pk, ref in Run.objects.filter(pk__in=naming.uuids(ids)).values_list("pk", "ref")])
+def _runs(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    return of_runs(
+        [(str(pk), pk, ref) for pk, ref in Run.objects.filter(workspace_id=workspace_id, pk__in=naming.uuids(ids)).values_list("pk", "ref")]
+    )
 
 
-def _sources(ids: Collection[str]) -> dict[str, Named]:
-    rows = WebhookSource.objects.filter(pk__in=naming.uuids(ids)).values_list("pk", "name")
+def _sources(workspace_id: UUID, ids: Collection[str]) -> dict[str, Named]:
+    rows = WebhookSource.objects.filter(workspace_id=workspace_id, pk__in=naming.uuids(ids)).values_list("pk", "name")
     return {str(pk): Named(name, "Webhooks", reverse("runs:sources")) for pk, name in rows}
 
 

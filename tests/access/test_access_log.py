@@ -11,6 +11,7 @@ from access import audit, roles, rules, sealing, trail
 from access.models import AuditEntry, Role, User
 from access.rules import NOBODY, SYSTEM
 from approvals import freezes
+from artifacts.models import Artifact
 from runs.engine.tools import TOOLS
 from tests.approvals.mailing import propose_mail
 from tests.cast import member
@@ -81,6 +82,17 @@ def test_a_change_of_a_role_is_told_with_its_difference_who_asked_for_it_and_why
     assert "2 entries found" in html and html.count("Otto looks after it at weekends.") == 2
     assert f"as {cast.ada.name} asked" in html and f'href="/permissions/roles/{role.pk}"' in html
     assert browser(cast.ada).get("/permissions/history").content.decode().count("Otto looks after it at weekends.") == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_refuses_a_change_of_a_role_is_told_with_their_own_reason(cast, page):
+    rafael, role = member(cast.workspace, "rafael", "admin"), Role.objects.get(workspace=cast.workspace, name="operator")
+    wanted = roles.Wanted("operator", frozenset({*role.capabilities, "audit.view"}))
+    asked = roles.ask(cast.workspace.pk, role, wanted, base=role.version, by=actor(cast.ada), why="Otto looks after it.")
+    roles.refuse(asked.change, by=actor(rafael), why="He reads enough already.")
+    html, history = page("?q=operator"), browser(cast.ada).get("/permissions/history").content.decode()
+    assert html.count("He reads enough already.") == 1 == html.count("Otto looks after it.")
+    assert "He reads enough already." in history
 
 
 def test_names_are_those_of_now_and_what_is_gone_is_still_told(cast, page):
@@ -258,6 +270,20 @@ def test_the_api_gives_the_same_page_by_page(cast):
     assert first["entries"][0]["what"] == "Revealed hidden values: –" and first["entries"][0]["number"] is None
     assert browser(cast.riley).get("/api/v1/audit").status_code == 403
     assert NOBODY.kind == "nobody"
+
+
+def test_what_is_of_another_workspace_has_no_name_in_the_log_of_who_asked_for_it(cast):
+    proposed, olga, home = propose_mail(cast), browser(cast.olga), cast.workspace
+    file, role = Artifact.objects.filter(run_id=proposed.run.pk).first(), home.roles.first()
+    asked = (f"/runs/{proposed.run.pk}", f"/actions/{proposed.action.pk}", f"/artifacts/{file.pk}", f"/permissions/roles/{role.pk}")
+    told = {olga.get(address).status_code for address in asked}
+    audit.record(actor(cast.olga), "refused", workspace_id=cast.elsewhere.pk, subject=("user", cast.riley.pk), why="not-found")
+    assert told == {404} and AuditEntry.objects.filter(verb="refused", workspace=cast.elsewhere).count() == len(asked) + 1
+    table = olga.get("/permissions/log?what=refused").content.decode()
+    for log in (table, olga.get("/api/v1/audit").content.decode(), exported(olga, "csv").decode()):
+        assert "Olga" in log
+        for named in (proposed.run.ref, file.name, f"/permissions/roles/{role.pk}", f"/artifacts/{file.pk}", "Riley"):
+            assert named not in log, (named, log)
 
 
 @pytest.mark.parametrize("address", [f"/permissions/roles/{'9' * 25}", f"/permissions/roles/{'9' * 20}/versions/1"])
