@@ -5,6 +5,7 @@ What can't go with the others is taken out by itself, with why; the same is aske
 
 import json
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,8 @@ from runs.engine.tools import TOOLS
 MOST = 20  # actions at once: what a person can look at before the first of them runs out
 LOOKED_THROUGH = 60
 SAID = 2  # arguments that a row of the list names
+ORIGIN = re.compile(r"https?://[^/?#@]+(?=/)")
+SHORT, LONG = 60, 100  # characters of a changed field, and of an argument, in a row of the list
 logger = logging.getLogger(__name__)
 
 
@@ -208,12 +211,22 @@ class _Read:
         if isinstance(what, str):
             return ()
         # where all are the same, it says what that is
-        return tuple(_different(what, self._common()))[:SAID] or tuple(each for each in _different(what, {}) if each.after)[:1]
+        found = tuple(_different(what, self._common(), self._origins()))[:SAID]
+        return found or tuple(each for each in _different(what, {}, {}) if each.after)[:1]
 
     def _common(self) -> dict[str, Any]:
         """The arguments that are the same in all of them."""
-        given = [what.arguments for what in map(self.what, self.actions) if not isinstance(what, str)]
+        given = self._given()
         return {name: value for name, value in given[0].items() if all(each.get(name) == value for each in given)} if given else {}
+
+    def _origins(self) -> dict[str, str]:
+        """Of the arguments that are addresses at one host in all of them: `https://host`. What differs is what comes after it."""
+        given = self._given()
+        found = {name: {_origin(each.get(name)) for each in given} for name in (given[0] if given else ())}
+        return {name: next(iter(origins)) for name, origins in found.items() if len(origins) == 1 and all(origins)}
+
+    def _given(self) -> list[dict[str, Any]]:
+        return [what.arguments for what in map(self.what, self.actions) if not isinstance(what, str)]
 
 
 def _items(actions: Iterable[ProposedAction], read: _Read, seen: Collection[tuple[UUID, str]], why: Mapping[UUID, str]) -> Iterable[Item]:
@@ -232,14 +245,21 @@ def _money(what: CanonicalAction) -> dict[str, Any]:
     return {"money": (amount, str(payment.currency_of(what))) if amount is not None else None, "money_words": words}
 
 
-def _different(what: CanonicalAction, common: Mapping[str, Any]) -> Iterable[Said]:
+def _origin(value: Any) -> str:
+    found = ORIGIN.match(value) if isinstance(value, str) else None
+    return found[0] if found else ""
+
+
+def _different(what: CanonicalAction, common: Mapping[str, Any], origins: Mapping[str, str]) -> Iterable[Said]:
     """Fields of a record that change, before and after; of anything else the arguments in which the actions differ."""
     before, after = what.arguments.get("before"), what.arguments.get("after")
     if isinstance(before, dict) and isinstance(after, dict):
         yield from (Said(name, _short(before.get(name)), _short(value)) for name, value in after.items() if before.get(name) != value)
         return
     titles = _titles(what.tool)
-    yield from (Said(titles.get(name, name), "", _short(value)) for name, value in what.arguments.items() if name not in common)
+    given = {name: value for name, value in what.arguments.items() if name not in common}
+    after = {name: value.removeprefix(origins[name]) if name in origins else value for name, value in given.items()}
+    yield from (Said(titles.get(name, name), "", _short(value, LONG)) for name, value in after.items())
 
 
 def _titles(name: str) -> dict[str, str]:
@@ -248,7 +268,7 @@ def _titles(name: str) -> dict[str, str]:
     return {key: str(each.get("title") or key) for key, each in properties.items()}
 
 
-def _short(value: Any, most: int = 60) -> str:
+def _short(value: Any, most: int = SHORT) -> str:
     if isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()  # one text in an object is read without its braces
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

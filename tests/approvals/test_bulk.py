@@ -45,6 +45,13 @@ def decide(client: Client, like: Proposed, *those: Proposed, **more: str):
     return client.post(address(like, "decisions"), sent)
 
 
+def test_of_addresses_at_one_host_a_row_says_what_comes_after_it(cast, riley):
+    those = [propose_change(cast, record=f"https://crm.example/accounts/{n}") for n in (1, 2)]
+    assert "Record /accounts/2" in text(riley.get(address(those[0])))
+    propose_change(cast, record="https://crm.example.evil.example/accounts/3")
+    assert "Record https://crm.example/accounts/2" in text(riley.get(address(those[0]))), "the hosts differ, so that they are said"
+
+
 def test_three_alike_are_opened_and_approved_each_with_a_decision_and_a_grant_of_its_own(riley, three):
     assert "3 alike: Change the record" in text(riley.get("/inbox"))
     page = text(riley.get(address(three[0])))

@@ -82,7 +82,7 @@ def test_only_so_many_of_the_group_let_it_go_and_nobody_else_counts(cast, tess, 
     theirs = page(tess, proposed.url())
     assert "Only Finance decides on this, and you are not in it." in theirs and "drawn redacted" in theirs
     ours = page(cast.sam, proposed.url())
-    assert "Two of 2 in Finance." in ours and "2 more in Finance: you and 1 other." in ours and "drawn redacted" not in ours
+    assert "Two of 2 in Finance." in ours and "2 people in Finance: you and 1 other." in ours and "drawn redacted" not in ours
     approve(proposed, cast.riley)
     assert (proposed.again().state, sent) == ("waiting", [])
     told = Client()

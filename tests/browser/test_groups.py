@@ -17,7 +17,7 @@ def test_two_of_finance_are_asked_about_a_large_refund_and_ada_keeps_the_group(b
     with browsing(browser, server, "Riley", 1440, "light") as (page, complaints):
         page.goto(refund.url)
         expect(page.get_by_role("complementary", name="Evidence and rules")).to_contain_text("Two of 2 in Finance.")
-        expect(page.locator(".quorum")).to_contain_text("2 more in Finance: you and 1 other.")
+        expect(page.locator(".quorum")).to_contain_text("2 people in Finance: you and 1 other.")
         expect(page.locator("form.decide")).to_contain_text("Your approval is the first of 2.")
         page.screenshot(path=tmp_path / "quorum.png")
         assert not complaints and faults(page) == []

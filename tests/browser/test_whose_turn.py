@@ -68,7 +68,7 @@ def test_two_must_agree_and_nothing_is_sent_before_the_second(page: Page, new_co
     waiting = Waiting(server)
     sam = open_live(new_context().new_page(), waiting, "Sam")
     open_live(page, waiting, "Riley")
-    expect(page.get_by_text("2 more: you and 1 other.")).to_be_visible()
+    expect(page.get_by_text("2 people: you and 1 other.")).to_be_visible()
     page.get_by_role("button", name="Approve as first").click()
     page.locator("form[data-decides]").get_by_role("button", name="Approve as first").click()
     expect(page.locator("#panel").get_by_text("1 of 2 approved").first).to_be_visible()

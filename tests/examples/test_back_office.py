@@ -163,7 +163,7 @@ def test_a_record_that_somebody_changed_meanwhile_stays_as_it_is(cast):
 @pytest.mark.django_db(transaction=True)
 def test_a_refund_is_paid_once_and_never_beyond_what_was_paid(cast):
     proposed = propose(cast, "refund")
-    assert dict(card(proposed, cast.riley).found)["Left to give back"] == "€1,284.00"
+    assert dict(card(proposed, cast.riley).found)["Left before this"] == "€1,284.00"
     assert approve(proposed, cast.riley) == "succeeded"
     assert rows("SELECT payment, cents FROM refund") == [("PAY-88121", 128400)]
     again = propose(cast, "refund", ("Hello", "Hello again"))
