@@ -33,6 +33,12 @@ class AlsoElsewhere(Refusal):
     what_next = "Nothing was changed. They change it themselves, or somebody who manages people in each of their workspaces does."
 
 
+class TakesTwo(Refusal):
+    """One admin alone makes no link that opens this account."""
+
+    what_next = "Nothing was made. Whoever runs Handrail can give them a new password: manage.py changepassword, with their e-mail."
+
+
 class NoChange(Refusal):
     """Nothing to change."""
 
@@ -143,7 +149,23 @@ def reactivate(member: Membership, *, by: Actor, why: str | UUID) -> None:
         _written(member, by, "person_reactivated", why=str(kept))
 
 
-def remove_factors(member: Membership, *, by: Actor, why: str) -> int:
+def ask_factors(member: Membership, *, by: Actor, why: str) -> AskedChange | None:
+    """Remove somebody's passkeys and codes; of who holds a right that is grave it waits for a second admin."""
+    check_wholly_ours(member, by)
+    if not takes_two(member, by):
+        remove_factors(member, by=by, why=why)
+        return None
+    wanted = {"role": member.role_id, "version": member.role.version, "was": member.role_id}
+    return second_admin.ask(member.workspace_id, FACTORS, subject=member.user_id, wanted=wanted, by=by, why=why)
+
+
+def takes_two(member: Membership, by: Actor) -> bool:
+    """Whether what lets an admin come in as this person takes a second one: else they were the second one of their own changes."""
+    grave = second_admin.GRAVE & set(rules.held_by(member.role))
+    return bool(grave) and member.user_id != by.user_id and second_admin.is_needed(member.workspace_id, FACTORS)
+
+
+def remove_factors(member: Membership, *, by: Actor, why: str | UUID) -> int:
     """For somebody whose telephone is gone: passkeys, codes and recovery codes open nothing from now on. How many there were."""
     check_wholly_ours(member, by)
     with transaction.atomic():
@@ -228,11 +250,19 @@ def _back(change: AskedChange, by: Actor) -> str:
     return f"{member.user.name} may come in again."
 
 
+def _without_factors(change: AskedChange, by: Actor) -> str:
+    member, _ = _member(change)
+    remove_factors(member, by=rules.person(change.asked_by_id), why=change.why)
+    return f"The passkeys and codes of {member.user.name} open nothing any more, and their sessions have ended."
+
+
 def _parts(change: AskedChange) -> list[Part]:
     """Whose role it is, and each right that they would have more."""
     name = User.objects.values_list("name", flat=True).filter(pk=change.subject).first() or "Somebody"
     held = {role.pk: role for role in Role.objects.filter(pk__in=[change.wanted["role"], change.wanted["was"]])}
     role, was = held.get(change.wanted["role"]), held.get(change.wanted["was"])
+    if change.kind == FACTORS:
+        return [Part(name, "Passkeys and codes", "None of them")]
     if change.kind == BACK:
         return [Part(name, "Deactivated", f"{role.name.capitalize()} again" if role else "")]
     rights = [
@@ -252,9 +282,10 @@ def _page(change: AskedChange) -> str:
     return reverse("access:person", args=[change.subject])
 
 
-GIVEN, BACK = "role_given", "reactivated"
+GIVEN, BACK, FACTORS = "role_given", "reactivated", "factors_removed"
 second_admin.register(GIVEN, Kind(MANAGE, "who holds a role", _parts, _given, _page))
 second_admin.register(BACK, Kind(MANAGE, "who may come in", _parts, _back, _page))
+second_admin.register(FACTORS, Kind(MANAGE, "how somebody comes in", _parts, _without_factors, _page))
 
 
 def _written(member: Membership, by: Actor, verb: str, **data: object) -> None:

@@ -22,8 +22,9 @@ from access.models import RoleChange
 from access.rules import Actor
 from config import clock
 
-# who holds one of these could let others in, or see and undo what others keep: coming in with it takes a second admin
-GRAVE = frozenset({"access.manage", "policies.manage", "redaction.manage", "payloads.erase", "reveal.personal", "reveal.personal:team"})
+# who holds one of these could let others in, decide, or see and undo what others keep: coming in with it takes a second admin
+GRAVE = frozenset({"access.manage", "policies.manage", "redaction.manage", "payloads.erase"})
+GRAVE |= {each + reach for each in ("approvals.decide", "reveal.personal") for reach in ("", rules.TEAM)}
 
 
 class NobodySecond(BadInput):

@@ -9,9 +9,9 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from access import people, roles, rules, second_admin
+from access import people, roles, rules, second_admin, second_factors
 from access.change_models import AskedChange
-from access.models import AuditEntry, Invitation, Membership, Role, User
+from access.models import AuditEntry, Invitation, Membership, PasswordLink, Role, User
 from approvals import policy
 from approvals.models import PolicySet
 from approvals.notifications import audience, wording
@@ -19,6 +19,7 @@ from approvals.notifications.models import Notice
 from artifacts.models import RedactionPolicy
 from config import clock
 from tests import proving
+from tests.access.test_second_factors import with_codes
 from tests.approvals.mailing import propose_mail, text
 from tests.approvals.noticing import Clock, Mailbox, mail_server, tick
 from tests.approvals.test_policy_page import form, tried
@@ -131,7 +132,8 @@ def test_who_is_invited_to_manage_takes_two_and_who_is_not_takes_one(cast: Cast,
         pk = Role.objects.get(workspace=cast.workspace, name=role).pk
         return browser(cast.ada).post("/people/invitations", {"email": email, "role": pk, "why": why})
 
-    assert invite("reviewer", "mei@fernhill.example")["Location"] == "/people" and Invitation.objects.count() == 1
+    assert invite("operator", "mei@fernhill.example")["Location"] == "/people" and Invitation.objects.count() == 1
+    assert invite("reviewer", "ada.too@fernhill.example", why="").status_code == 422, "an admin would decide under another address"
     assert invite("admin", "nora@fernhill.example", why="").status_code == 422 and not AskedChange.objects.exists()
     at = invite("admin", "nora@fernhill.example")["Location"]
     assert (
@@ -197,3 +199,18 @@ def test_the_workspace_says_for_all_of_it_whether_it_takes_two(cast: Cast, rafae
     roles.say_second(cast.workspace.pk, True, by=rules.SYSTEM)
     Membership.objects.exclude(user=cast.ada).filter(role__name="admin").update(deactivated_at=clock.now())
     assert "nobody who could confirm" in text(give(cast, "operator", user=cast.riley))
+
+
+def test_no_admin_alone_makes_a_way_in_as_somebody_with_a_grave_right(cast: Cast, rafael: User, settings: Any) -> None:
+    with_codes(rafael)
+    at, why = f"/people/{rafael.pk}/changes", "His telephone is gone."
+    asked = browser(cast.ada).post(at, {"do": "factors", "why": why})
+    assert asked["Location"] == f"/permissions/asked/{AskedChange.objects.get().pk}" and second_factors.held(rafael).any
+    assert "Rafael Passkeys and codes None of them" in text(browser(cast.ada).get(asked["Location"]))
+    nora = member(cast.workspace, "nora", "admin")
+    assert "open nothing any more" in text(browser(nora).post(asked["Location"], {"do": "confirm"}, follow=True))
+    assert not second_factors.held(rafael).any
+    settings.HANDRAIL_MAIL = False
+    refused = browser(cast.ada).post(at, {"do": "link"})
+    assert refused.status_code == 409 and "manage.py changepassword" in text(refused) and not PasswordLink.objects.exists()
+    assert "hand this link over yourself" in text(browser(cast.ada).post(f"/people/{cast.otto.pk}/changes", {"do": "link"}))

@@ -57,7 +57,7 @@ def invited(ada: Page, server: Stack, email: str) -> str:
     """The path of the link that Ada gets to hand over, after a click that shows who she is."""
     ada.goto(f"{server.base_url}/people")
     ada.get_by_label("Work e-mail").fill(email)
-    ada.get_by_role("form", name="Invite somebody").locator("select").select_option(label="Reviewer")
+    ada.get_by_role("form", name="Invite somebody").locator("select").select_option(label="Operator")
     ada.get_by_role("button", name="Invite").click()
     expect(ada.get_by_role("heading", name="Show that it is you")).to_be_visible()
     assert faults(ada) == []
