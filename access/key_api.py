@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field, StringConstraints
 
-from access import keys, rules, step_up
+from access import keys, places, rules, step_up
 from access.errors import BadInput
 from access.models import Agent, AgentKey, ProvisionerKey, User
 from access.rules import Actor
@@ -58,9 +58,9 @@ def agents(request: HttpRequest) -> dict[str, Any]:
 
 @router.post("/agents", response={201: Any}, summary="Make an agent")
 def create(request: HttpRequest, body: AgentIn) -> Status:
-    """It can do nothing until it has a key. A name that is taken is 422."""
+    """It can do nothing until it has a key. A name that is taken is 422. `?workspace=` for people who are in several."""
     _check_fresh(request)
-    workspace_id = rules.require(request.actor, "access.manage", "agents.create")
+    workspace_id = places.place(request, "access.manage", "agents.create").id
     made = keys.create_agent(workspace_id, name=body.name, owner=_owner(request.actor, workspace_id, body.owner), by=request.actor)
     return Status(201, {"agent": _told(made, keys=[])})
 

@@ -42,7 +42,7 @@ def ask(email: str) -> None:
     """Whoever it is: a row is written, and a worker sends what is to be sent."""
     user = User.objects.by_email(email).filter(is_active=True).first()
     lately = PasswordLink.objects.filter(user=user, created_at__gt=clock.now() - timedelta(hours=1)).count()
-    where = Membership.objects.filter(user=user).values_list("workspace_id", flat=True).first()
+    where = rules.home_of(user.pk if user else None)
     sent_to = user if user and lately < MOST_AN_HOUR else None
     with transaction.atomic():
         PasswordLink.objects.create(user=sent_to, expires_at=clock.now() + LASTS)

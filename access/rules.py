@@ -105,7 +105,7 @@ class Actor:
     name: str = ""
     grants: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
     access_version: int = 0
-    signed_in: str = ""  # password | demo | key
+    signed_in: str = ""  # password | password+totp | password+recovery | passkey | sso | demo | key
     key_id: str = ""  # programs: the key that was used
     key_seen: datetime | None = None  # programs: when it was used before, to the minute
     workflows: frozenset[str] = frozenset()  # agents: of which alone they may start runs; empty: of any
@@ -185,7 +185,7 @@ def person(user_id: UUID, *, signed_in: str = "password", session: str = "") -> 
     """The actor of a user, read afresh; nobody if the account is deactivated. One query."""
     members = Membership.objects.filter(user_id=user_id, user__is_active=True, deactivated_at=None).annotate(now=_lasting())
     rows = list(
-        members.values_list(
+        members.order_by("pk").values_list(
             *("workspace_id", "role__capabilities", "user__name", "user__access_version", "role__name"),
             *("now__taken", "now__id", "now__until", "in_teams__team_id", "in_teams__team__name"),
         )
@@ -200,6 +200,12 @@ def person(user_id: UUID, *, signed_in: str = "password", session: str = "") -> 
     glass = {row[0]: Glass(row[6], row[7]) for row in rows if row[6]}
     more = {"role": role, "session": session, "glass": glass, "own": own, "teams": teams}
     return Actor("human", str(user_id), rows[0][2], grants, rows[0][3], signed_in, **more)
+
+
+def home_of(user_id: UUID | None) -> UUID | None:
+    """As `Actor.home`, of a person who is not signed in; of those who are in none any more, the first that they were in."""
+    members = Membership.objects.filter(user_id=user_id).order_by(F("deactivated_at").asc(nulls_first=True), "pk")
+    return members.values_list("workspace_id", flat=True).first()
 
 
 def _narrow(held: Iterable[str]) -> frozenset[str]:

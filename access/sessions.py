@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from django.contrib.auth import authenticate, login, logout
 from django.db import transaction
+from django.db.models import F
 from django.http import HttpRequest
 
 from access import addresses, audit, lockout, open_sessions, rules, second_factors, step_up
@@ -121,7 +122,7 @@ def end(request: HttpRequest) -> None:
 
 def refused(request: HttpRequest, email: str, *, now: Tries | None = None) -> Refused:
     """Write down a wrong answer that was counted, and that it was the last for now. One query whoever it is about."""
-    people = User.objects.by_email(email).order_by("memberships__pk")
+    people = User.objects.by_email(email).order_by(F("memberships__deactivated_at").asc(nulls_first=True), "memberships__pk")
     found = list(people.values_list("pk", "memberships__workspace_id", "is_active")[:1])
     user_id, workspace_id, active = found[0] if found else (None, None, False)
     about = {"workspace_id": workspace_id, "subject": ("user", user_id) if user_id else None}

@@ -141,7 +141,7 @@ def _refused(why: str, user: User | None) -> None:
 
 
 def _where(user: User) -> UUID | None:
-    return Membership.objects.filter(user=user).values_list("workspace_id", flat=True).first()
+    return rules.home_of(user.pk)
 
 
 def _callback(request: HttpRequest) -> str:

@@ -3,9 +3,11 @@
 import pytest
 from django.test import Client
 
-from access.models import Membership
+from access import rules
+from access.models import Agent, Membership
 from approvals.models import Freeze, PolicySet, ReviewerGroup
 from approvals.notifications import chasing
+from config import clock
 from tests import proving
 from tests.approvals.mailing import text
 from tests.approvals.test_policy_versions import rule, save
@@ -62,3 +64,13 @@ def test_people_are_changed_in_the_workspace_whose_list_they_were_chosen_from(ca
     gone = Membership.objects.filter(user=cast.morgan).exclude(deactivated_at=None)
     assert [each.workspace for each in gone] == [cast.elsewhere]
     assert both.get(f"/people/{cast.riley.pk}?workspace=elsewhere").status_code == 404
+
+
+def test_the_first_workspace_stays_the_first_and_an_agent_is_made_where_the_address_says(cast, both):
+    Membership.objects.filter(user=cast.ada, workspace=cast.workspace).update(deactivated_at=None)  # PostgreSQL moves what is written
+    assert [rules.person(cast.ada.pk).home, rules.home_of(cast.ada.pk)] == [cast.workspace.pk] * 2
+    proving.shown(both)
+    made = both.post("/api/v1/agents?workspace=elsewhere", {"name": "billing"}, content_type="application/json")
+    assert made.status_code == 201 and Agent.objects.get(name="billing").workspace == cast.elsewhere
+    Membership.objects.filter(user=cast.ada, workspace=cast.workspace).update(deactivated_at=clock.now())
+    assert rules.home_of(cast.ada.pk) == cast.elsewhere.pk
