@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -94,7 +95,9 @@ def passkeys(request: HttpRequest) -> HttpResponse:
         second_factors.take_passkey(request.user, request.POST.get("name", ""), request.POST.get("credential", ""))
     except Refusal as error:
         return page(request, status=error.status, passkey_error=error)
-    messages.success(request, "Your passkey is kept. You can sign in with it alone.")
+    alone = "passkey" in settings.HANDRAIL_SIGN_IN
+    use = "You can sign in with it alone." if alone else "It is asked for after your password."
+    messages.success(request, f"Your passkey is kept. {use}")
     return redirect("access:account")
 
 

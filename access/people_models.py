@@ -16,7 +16,7 @@ class OpenSession(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey("access.User", on_delete=models.CASCADE, related_name="open_sessions")
     key = models.CharField(max_length=40, unique=True)  # of Django's session, so that it can be ended
-    how = models.CharField(max_length=20)  # password | passkey | password+totp | password+recovery | sso | demo
+    how = models.CharField(max_length=20)  # password | passkey | password+totp | password+recovery | password+passkey | sso | demo
     user_agent = models.CharField(max_length=300, blank=True)
     address = models.GenericIPAddressField(null=True)
     began_at = models.DateTimeField(default=clock.now, editable=False)

@@ -105,7 +105,7 @@ class Actor:
     name: str = ""
     grants: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
     access_version: int = 0
-    signed_in: str = ""  # password | password+totp | password+recovery | passkey | sso | demo | key
+    signed_in: str = ""  # password | password+totp | password+recovery | password+passkey | passkey | sso | demo | key
     key_id: str = ""  # programs: the key that was used
     key_seen: datetime | None = None  # programs: when it was used before, to the minute
     workflows: frozenset[str] = frozenset()  # agents: of which alone they may start runs; empty: of any

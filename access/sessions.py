@@ -75,8 +75,11 @@ def by_code(request: HttpRequest, user: User, *, code: str) -> SignedIn | Refuse
     return SignedIn(user)
 
 
-def by_passkey(request: HttpRequest, *, said: str) -> SignedIn | Refused:
-    """Sign in by a passkey alone: it shows that somebody has the device and can unlock it. Wrong ones count for the address."""
+def by_passkey(request: HttpRequest, *, said: str, after: User | None = None) -> SignedIn | Refused:
+    """Sign in by a passkey alone: it shows that somebody has the device and can unlock it. Wrong ones count for the address.
+
+    `after`: who gave their password before; it must be theirs then.
+    """
     name = f"passkey from {addresses.home(request)}"
     tries = lockout.tries_of_address(request, name)
     if tries.until is not None:
@@ -85,10 +88,11 @@ def by_passkey(request: HttpRequest, *, said: str) -> SignedIn | Refused:
         user = second_factors.by_passkey(said)
     except WrongPasskey:
         user = None
-    if user is None or not user.is_active:
+    if user is None or not user.is_active or (after is not None and user != after):
         lockout.failed(request, name)
-        return refused(request, user.email if user else "", now=lockout.tries_of_address(request, name))
-    begin(request, user, how=PASSKEY)
+        about = after or user
+        return refused(request, about.email if about else "", now=lockout.tries_of_address(request, name))
+    begin(request, user, how=PASSKEY if after is None else f"{PASSWORD}+{PASSKEY}")
     return SignedIn(user)
 
 

@@ -22,6 +22,7 @@ HOW = {
     "password": "password",
     "password+totp": "password and a code",
     "password+recovery": "password and a recovery code",
+    "password+passkey": "password and a passkey",
     "totp": "a code",
     "recovery": "a recovery code",
     "passkey": "passkey",

@@ -42,9 +42,11 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
-    if "passkey" not in settings.HANDRAIL_SIGN_IN:
+    alone = "passkey" in settings.HANDRAIL_SIGN_IN
+    half = None if alone else sessions.half(request)  # whose password was right: a passkey of theirs is the second step still
+    if not alone and half is None:
         raise Http404
-    got = sessions.by_passkey(request, said=request.POST.get("credential", ""))
+    got = sessions.by_passkey(request, said=request.POST.get("credential", ""), after=half)
     return _wrong(request, SignIn(), got, by="passkey") if isinstance(got, Refused) else redirect(next_of(request))
 
 

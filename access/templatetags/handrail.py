@@ -147,6 +147,7 @@ HOW: Final[Mapping[str, str]] = {
     "password": "by password",
     "password+totp": "by password and code",
     "password+recovery": "by password and recovery code",
+    "password+passkey": "by password and passkey",
     "passkey": "by passkey",
     "sso": "by single sign-on",
     "demo": "as a demo person",

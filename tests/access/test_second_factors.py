@@ -173,3 +173,17 @@ def long_ago(client: Client) -> None:
 def test_the_uri_of_an_app_names_the_house_and_the_person(cast: Cast) -> None:
     uri = second_factors.Adapter().build_totp_url(cast.riley, "ABC")
     assert uri.startswith("otpauth://totp/riley%40fernhill.example?") and parse_qs(uri.partition("?")[2])["issuer"] == ["Handrail"]
+
+
+def test_where_no_passkey_opens_alone_it_is_the_second_step_of_its_owner(cast: Cast, settings, monkeypatch) -> None:
+    settings.HANDRAIL_SIGN_IN = ("password",)
+    Authenticator.objects.create(user=cast.riley, type="webauthn", data={})
+    whose = [cast.sam]
+    monkeypatch.setattr(second_factors, "by_passkey", lambda said: whose[0])  # a device is needed to sign; tests/browser has one
+    door = Client()
+    assert door.post("/sign-in/passkey", {"credential": "{}"}).status_code == 404
+    assert "/sign-in/second" in door.post("/sign-in", {"email": cast.riley.email, "password": PASSWORD})["Location"]
+    assert door.post("/sign-in/passkey", {"credential": "{}"}).status_code == 422 and "_auth_user_id" not in door.session
+    whose[:] = [cast.riley]
+    door.post("/sign-in/passkey", {"credential": "{}"})
+    assert door.session["signed_in"] == "password+passkey" and door.session["_auth_user_id"] == str(cast.riley.pk)
