@@ -80,12 +80,14 @@ def _note(actor: Actor, subject: tuple[str, str], told: dict[str, Any], where: U
     now = clock.now()
     if RefusalTally.objects.filter(actor_id=actor.id, since__gt=now - MINUTE).count() >= DIFFERENT:
         subject, told = ("", ""), {"right": "", "why": "many", "at": ""}
+    workspace = where or actor.home
+    if workspace is not None and (glass := actor.glass.get(workspace)) is not None:
+        told = told | {"glass": str(glass.id)}  # kept with what is counted: who settles it holds none
     key = hashlib.sha256(json.dumps([actor.kind, actor.id, subject, told], sort_keys=True).encode()).hexdigest()
     tally = RefusalTally.objects.select_for_update().filter(key=key).first()
     if tally is not None and tally.since > now - MINUTE:
         RefusalTally.objects.filter(key=key).update(more=F("more") + 1)
         return
-    workspace = where or actor.home
     of = {"workspace_id": workspace, "actor_kind": actor.kind, "actor_id": actor.id, "subject_kind": subject[0], "subject_id": subject[1]}
     if tally is None:
         RefusalTally.objects.create(key=key, told=told, since=now, **of)

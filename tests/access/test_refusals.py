@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from access import keys, refusals
+from access import break_glass, keys, refusals
 from access.audit import GROUPS, VERBS
 from access.audit_models import RefusalTally
 from access.errors import Forbidden, NotFound
@@ -202,3 +202,12 @@ def test_every_verb_that_is_recorded_has_its_words():
     assert {"signed_in", "refused", "frozen"} <= recorded, "the search finds nothing any more"
     assert recorded - set(VERBS) == set(), "say in access/verbs.py what the access log calls it"
     assert {verb.group for verb in VERBS.values()} <= set(GROUPS)
+
+
+def test_what_was_counted_under_break_glass_is_marked_too(cast, later):
+    glass = break_glass.take(cast.workspace.pk, ["runs.steer"], by=actor(cast.riley), reason="Nobody can be reached.")
+    for _ in range(3):
+        refusals.note(actor(cast.riley), Forbidden("No.", capability="runs.start"))
+    later(minutes=2)
+    refusals.settle()
+    assert [(entry.data["times"], entry.data["glass"]) for entry in told()] == [(1, str(glass.pk)), (2, str(glass.pk))]
