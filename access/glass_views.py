@@ -15,7 +15,6 @@ from access.errors import Forbidden, Refusal
 from access.glass_models import BreakGlass
 from access.places import Place
 from access.rules import CAPABILITIES, PEOPLES
-from access.step_up import StepUpNeeded
 
 RIGHTS = {"runs.recover": "Recover stuck runs", "runs.steer": "Steer and cancel runs", "approvals.freeze": "Freeze and unfreeze"}
 RIGHTS |= {"artifacts.view": "Open artifacts", "audit.view": "Read the access log", "reveal.personal": "Reveal personal data"}
@@ -28,8 +27,8 @@ def glass(request: HttpRequest) -> HttpResponse:
     here = _here(request)
     if request.method != "POST":
         return _page(request, here)
+    step_up.require(request)
     try:
-        step_up.require(request)
         minutes = request.POST.get("minutes", "")
         made = break_glass.take(
             here.id,
@@ -38,8 +37,6 @@ def glass(request: HttpRequest) -> HttpResponse:
             reason=request.POST.get("reason", ""),
             minutes=int(minutes) if minutes.isdecimal() and len(minutes) < 4 else 0,
         )
-    except StepUpNeeded:
-        raise
     except Refusal as error:
         return _page(request, here, error=error, at="take", status=error.status)
     messages.warning(request, f"You hold more rights until {made.until:%H:%M} UTC. Admins and managers were told, and each step is marked.")

@@ -18,7 +18,6 @@ from access.ids import as_uuid
 from access.models import Agent, AgentKey, ProvisionerKey, User
 from access.places import Place
 from access.rules import AGENT_CAPABILITIES, CAPABILITIES, PROVISIONER_CAPABILITIES
-from access.step_up import StepUpNeeded
 
 OVERLAPS = {"0": "At once", "60": "In an hour", "1440": "In a day", "10080": "In a week"}  # minutes
 LASTS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year"}
@@ -99,11 +98,9 @@ def revocation(request: HttpRequest, kind: str, key_id: UUID) -> HttpResponse:
 
 
 def _tried(request: HttpRequest, here: Place, made: Callable[[], HttpResponse], *, at: str) -> HttpResponse:
+    step_up.require(request)
     try:
-        step_up.require(request)
         return made()
-    except StepUpNeeded:
-        raise
     except Refusal as error:
         return _page(request, here, error=error, at=at, typed=request.POST, status=error.status)
 

@@ -42,10 +42,12 @@ def new(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"typed": typed, "base": redaction_policies.version(where.id)}
     if request.method != "POST":
         return _form(request, where, context | {"typed": typed | {"kind": "secret", "sample": SAMPLE, "label": "internal"}})
+    save = request.POST.get("do") == "save"
+    if save:
+        step_up.require(request)
     try:
         fields = redaction_policies.checked(typed["event"], typed["tool"], typed["path"], typed["kind"])
-        if request.POST.get("do") == "save":
-            step_up.require(request)
+        if save:
             made = redaction_changes.make(where.id, by=request.actor, why=typed["why"], base=_base(request), **fields)
             if isinstance(made, AskedChange):
                 return _waits(request, made)
@@ -58,8 +60,6 @@ def new(request: HttpRequest) -> HttpResponse:
             of=About(typed["of_event"].strip() or "tool.ended", typed["of_tool"].strip()),
             draft=draft,
         )
-    except step_up.StepUpNeeded:
-        raise
     except Refusal as refusal:
         return _form(request, where, context | {"error": refusal}, status=refusal.status)
     return _form(request, where, context)
