@@ -29,7 +29,8 @@ class Broken:
 
 def verify(*, kept: tuple[int, str] | None = None) -> Whole | Broken:
     """Walk the whole chain once; it may grow meanwhile. `kept`: a number and its hash that were kept elsewhere, to compare."""
-    (counted, counted_hash), last, prev = _head(), 0, sealing.START
+    head, last, prev = _head(), 0, sealing.START
+    counted, counted_hash = head or (0, sealing.START)
     while seals := list(AuditSeal.objects.filter(number__gt=last).order_by("number")[:AT_ONCE]):
         entries = AuditEntry.objects.in_bulk([seal.entry for seal in seals])
         for seal in seals:
@@ -40,6 +41,8 @@ def verify(*, kept: tuple[int, str] | None = None) -> Whole | Broken:
                 return Broken(last, "The hash that was kept elsewhere is another one: the trail was written anew up to here, or before.")
             if last == counted and prev != counted_hash:
                 return Broken(last, "The sealer counted to another hash: the trail was written anew up to here, or before.")
+    if last and head is None:
+        return Broken(last + 1, "What the sealer counted to was removed: nobody can say that the tail was not cut off.")
     if last < counted:
         return Broken(last + 1, f"The chain ends at #{last}, but the sealer counted to #{counted}: its tail was cut off.")
     if kept and last < kept[0]:
@@ -58,6 +61,6 @@ def _wrong(seal: AuditSeal, number: int, prev: str, entries: dict[UUID, AuditEnt
     return ""
 
 
-def _head() -> tuple[int, str]:
-    """The number and the hash that the sealer counted to."""
-    return Sealer.objects.values_list("number", "hash").first() or (0, sealing.START)
+def _head() -> tuple[int, str] | None:
+    """The number and the hash that the sealer counted to; None before it ever sealed."""
+    return Sealer.objects.values_list("number", "hash").first()

@@ -10,6 +10,7 @@ The entry is JSON in ASCII with sorted keys and without spaces, as `canonical` w
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator
 from datetime import UTC, timedelta
 from uuid import UUID
@@ -27,15 +28,21 @@ EVERYTHING = timedelta(hours=1)  # how often all entries are looked at, not only
 LAGS = timedelta(minutes=2)  # an entry that waits so long for its seal is waiting for a sealer that does not come
 START = "0" * 64
 
+log = logging.getLogger(__name__)
+
 
 def seal() -> int:
     """Seal what is committed and has no seal yet. How many entries that were; safe to call from anywhere, as often as one likes."""
-    sealed = 0
+    sealed, failed = 0, False
     while _something_to_do():
         try:
             count = _batch()
         except IntegrityError:  # somebody who did not hold the row was faster; what he sealed is sealed
-            break
+            if failed:
+                log.error("the audit trail can't be sealed: its numbers are taken. `verifyaudit` says where it is broken")
+                break
+            failed = True
+            continue
         sealed += count
         if count < BATCH:
             break

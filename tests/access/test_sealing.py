@@ -167,6 +167,17 @@ def test_a_tail_that_was_cut_off_is_found_by_the_head_and_by_one_that_was_kept(d
     assert verify(kept=(5, kept.hash)) == Broken(4, "The chain ends at #3, but #5 was kept elsewhere: its tail was cut off.")
 
 
+def test_a_trail_without_what_its_sealer_counted_to_is_not_whole_and_the_sealer_says_so(db, caplog):
+    written(3)
+    sealing.seal()
+    with behind_its_back():
+        AuditSeal.objects.filter(number=3).delete()
+        Sealer.objects.all().delete()
+    assert broken() == Broken(3, "What the sealer counted to was removed: nobody can say that the tail was not cut off.")
+    written(1)
+    assert sealing.seal() == 0 and "its numbers are taken" in caplog.text
+
+
 def test_a_trail_that_was_written_anew_is_found_by_a_head_that_was_kept(db):
     entries = written(3)
     sealing.seal()
