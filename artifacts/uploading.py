@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID, uuid4
 
+from cryptography.exceptions import InvalidTag
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
@@ -103,12 +104,18 @@ def append(upload: Upload, offset: int, data: bytes) -> Upload:
 
 
 def finish(upload: Upload, sha256: str, *, keep: Callable[[Payload], None]) -> None:
-    """Put the parts together into a payload, which `keep` stores with what names it. NotComplete or OtherDigest keep nothing."""
+    """Put the parts together into a payload, which `keep` stores with what names it. NotComplete or OtherDigest keep nothing, nor does
+    UploadOver: also when somebody else finishes it meanwhile."""
     _check_open(upload)
     if upload.offset != upload.size:
         raise NotComplete(f"{upload.offset:,} of {upload.size:,} bytes are there.", offset=upload.offset)
     summed = hashlib.sha256()
-    payload = vault.sealed_from(upload.workspace_id, _read(upload, summed), label=upload.label, media_type=upload.media_type)
+    try:
+        payload = vault.sealed_from(upload.workspace_id, _read(upload, summed), label=upload.label, media_type=upload.media_type)
+    except (FileNotFoundError, InvalidTag):  # whoever finished it removed the parts
+        upload.refresh_from_db()
+        _check_open(upload)
+        raise
     if summed.hexdigest() != sha256.lower():
         vault.discard(payload)
         raise OtherDigest(sha256=summed.hexdigest())

@@ -74,7 +74,12 @@ def finish(request: HttpRequest, upload_id: str, body: FinishIn, handrail_token:
         accepted = intake.keep_artifact(run, key, told, payload, by=request.actor, token=handrail_token)
 
     if accepted is None:
-        uploading.finish(upload, body.sha256, keep=keep)
+        try:
+            uploading.finish(upload, body.sha256, keep=keep)
+        except uploading.UploadOver:
+            accepted = intake.accepted(run, key, by=request.actor)  # the same, sent twice at once
+            if accepted is None:
+                raise
     assert accepted is not None
     return Status(200 if accepted.duplicate else 201, {"id": accepted.id, "seq": accepted.seq, "duplicate": accepted.duplicate})
 

@@ -101,6 +101,22 @@ def test_what_arrived_otherwise_than_it_was_sent_is_not_kept(cast, agent):
     assert len(list(storing.listed())) == 1
 
 
+def test_two_that_finish_it_at_once_get_the_same_artifact(cast, agent, monkeypatch):
+    run, real, first = make_run(cast), vault.sealed_from, []
+    pk = begin(agent, run, 10).json()["id"]
+    send(agent, pk, 0, b"0123456789")
+
+    def slower(*given, **more):
+        monkeypatch.setattr(vault, "sealed_from", real)
+        first.append(finish(agent, pk, b"0123456789"))
+        return real(*given, **more)
+
+    monkeypatch.setattr(vault, "sealed_from", slower)
+    second = finish(agent, pk, b"0123456789")
+    assert (first[0].status_code, second.status_code, second.json()["id"]) == (201, 200, first[0].json()["id"])
+    assert Artifact.objects.count() == 1 and second.json()["duplicate"] is True
+
+
 def test_of_many_that_send_the_same_part_at_once_one_is_taken(cast, agent):
     run, content = make_run(cast), os.urandom(MIB)
     pk = begin(agent, run, len(content)).json()["id"]
