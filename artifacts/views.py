@@ -17,6 +17,7 @@ from artifacts.models import Artifact
 from artifacts.rendition import plain
 
 RELATED = ("payload", "payload__key", "payload__erased_by")
+VERSIONS = 200  # the newest, that the page lists
 COMPARED = 400  # lines of a version up to which two are compared
 
 
@@ -33,12 +34,9 @@ class Change:
 @require_safe
 def artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponse:
     found = rules.get(request.actor, Artifact, artifact_id, "artifacts.view", related=RELATED)
-    versions = list(
-        Artifact.objects.filter(workspace_id=found.workspace_id, run_id=found.run_id, name=found.name)
-        .select_related("payload")
-        .order_by("-version")
-    )
-    earlier = next((each for each in versions if each.version < found.version), None)
+    named = Artifact.objects.filter(workspace_id=found.workspace_id, run_id=found.run_id, name=found.name).order_by("-version")
+    versions = list(named.only("version", "created_at")[:VERSIONS])
+    earlier = named.filter(version__lt=found.version).select_related(*RELATED).first()
     context = {
         "artifact": found,
         "versions": versions,

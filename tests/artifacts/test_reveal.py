@@ -298,6 +298,8 @@ def test_the_page_takes_few_queries_and_says_where_the_file_went(cast, proposed,
     riley.reveal(file_of(proposed), **WHY)
     with django_assert_max_num_queries(20):
         assert IBAN in riley.get(f"/artifacts/{artifact}")
+    listed = riley.browser.get(f"/artifacts/{artifact}", secure=True).context["versions"]
+    assert listed and not any("payload" in each._state.fields_cache for each in listed), "of the other versions no byte is read"
     told = riley.get(f"/runs/{proposed.run.pk}/artifacts/{artifact}")
     assert "Attached at" in told and f'href="{proposed.url()}"' in told and "cmp-old" not in told
     ticket = file_of(proposed, "ticket.eml").partition(":")[2]
