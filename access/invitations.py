@@ -67,7 +67,7 @@ def ask(workspace_id: UUID, *, email: str, role: Role, by: Actor, by_mail: bool,
     email = email.strip().lower()
     if not second_admin.GRAVE & set(rules.held_by(role)) or not second_admin.is_needed(workspace_id, INVITED):
         return invite(workspace_id, email=email, role=role, by=by, by_mail=by_mail)
-    if Membership.objects.filter(workspace_id=workspace_id, user__email__iexact=email).exists():
+    if Membership.objects.filter(workspace_id=workspace_id, user__email=characters.as_kept(email)).exists():
         raise AlreadyIn
     wanted = {"email": email, "role": role.pk, "version": role.version, "by_mail": by_mail}
     subject = hashlib.sha256(email.encode()).hexdigest()  # one for an address; the audit trail has no address

@@ -116,6 +116,15 @@ def test_without_a_mail_server_the_link_is_shown_once_to_hand_over(cast: Cast, a
     assert come_in(link).status_code == 200 and links.send_due() == 0
 
 
+def test_an_address_that_only_a_database_takes_for_somebodys_is_another_one(cast: Cast) -> None:
+    """With a role that waits for a second admin, too: an ı without a dot is no I."""
+    member(cast.workspace, "rafael", "admin")
+    role, given = cast.workspace.roles.get(name="admin"), {"by": actor(cast.ada), "by_mail": False, "why": "A second admin for nights."}
+    with pytest.raises(invitations.AlreadyIn):
+        invitations.ask(cast.workspace.pk, email="RILEY@fernhill.example", role=role, **given)
+    assert invitations.ask(cast.workspace.pk, email="r\u0131ley@fernhill.example", role=role, **given).state == "waiting"
+
+
 def test_nobody_is_invited_twice_or_who_is_in_already(cast: Cast, ada: Client) -> None:
     assert "They are here already." in invite(ada, cast, "RILEY@fernhill.example").content.decode()
     invite(ada, cast)
