@@ -179,5 +179,7 @@ def test_it_ends_with_its_holders_going_and_does_not_come_back_with_them(cast):
 def test_who_has_not_shown_lately_who_they_are_takes_nothing(cast):
     client = Client()
     client.force_login(cast.riley)
-    client.post("/permissions/break-glass", {"right": ["runs.steer"], "reason": WHY, "minutes": "15"})
-    assert not BreakGlass.objects.exists()
+    sent = {"right": ["runs.steer"], "reason": WHY, "minutes": "15"}
+    asked = client.post("/permissions/break-glass", sent)
+    assert asked.status_code == 403 and 'name="hr_to"' in asked.content.decode() and not BreakGlass.objects.exists()
+    assert proving.shown(client).post("/permissions/break-glass", sent).status_code == 302 and BreakGlass.objects.count() == 1

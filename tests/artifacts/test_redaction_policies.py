@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from access.models import AuditEntry
+from access.reasons import WhyNeeded
 from access.rules import person
 from artifacts import redaction_policies, rerendering, vault
 from artifacts.json_paths import PathRefused
@@ -108,7 +109,7 @@ def test_a_change_needs_a_reason_a_version_and_the_right(cast) -> None:
         )
     for wrong in ({"why": ""}, {"tool": "[a-z]"}, {"path": "$..*..*"}, {"kind": "nothing"}):
         given = {"path": "$.b", "kind": "secret", "event": "*", "tool": "*", "why": "Because.", "base": 1} | wrong
-        with pytest.raises((redaction_policies.PolicyRefused, PathRefused, Exception)) as refused:
+        with pytest.raises((redaction_policies.PolicyRefused, PathRefused, WhyNeeded)) as refused:
             redaction_policies.make(cast.workspace.pk, by=person(cast.ada.pk), **given)
         assert refused.value.status == 422
     assert RedactionPolicy.objects.count() == 1
