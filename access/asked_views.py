@@ -52,11 +52,12 @@ def _settled(request: HttpRequest, found: AskedChange) -> HttpResponse:
 
 def _found(request: HttpRequest, asked_id: UUID, *, to_settle: bool) -> AskedChange:
     """For who holds the right that it is under; to read it, also for who reads the audit trail."""
-    row = AskedChange.objects.filter(pk=asked_id).only("kind").first()
-    right = second_admin.KINDS[row.kind].right if row else roles.MANAGES
-    mine = rules.visible(request.actor, AskedChange, right).filter(pk=asked_id).exists() if request.actor.is_known else False
-    capability = right if mine or to_settle or not request.actor.workspaces(READ) else READ
-    return rules.get(request.actor, AskedChange, asked_id, capability, related=("asked_by", "settled_by"))
+    actor, given = request.actor, {"related": ("asked_by", "settled_by")}
+    for name, kind in second_admin.KINDS.items() if actor.is_known else ():
+        if rules.visible(actor, AskedChange, kind.right).filter(pk=asked_id, kind=name).exists():
+            return rules.get(actor, AskedChange, asked_id, kind.right, **given)
+    found = rules.get(actor, AskedChange, asked_id, READ, **given)
+    return rules.get(actor, AskedChange, asked_id, second_admin.KINDS[found.kind].right, **given) if to_settle else found
 
 
 def _drawn(request: HttpRequest, here: Place, change: AskedChange, error: Refusal | None = None) -> HttpResponse:

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from access import people, roles, rules, second_admin, second_factors
 from access.change_models import AskedChange
+from access.ids import uuid7
 from access.models import AuditEntry, Invitation, Membership, PasswordLink, Role, User
 from approvals import policy
 from approvals.models import PolicySet
@@ -50,6 +53,20 @@ def box(settings: Any) -> Iterator[Mailbox]:
 def give(cast: Cast, to: str = "admin", user: User | None = None, by: User | None = None) -> Any:
     sent = {"do": "role", "role": Role.objects.get(workspace=cast.workspace, name=to).pk, "why": WHY}
     return browser(by or cast.ada).post(f"/people/{(user or cast.morgan).pk}/changes", sent)
+
+
+def test_a_change_is_looked_for_only_within_what_somebody_may_reach(cast: Cast, rafael: User, client: Client) -> None:
+    """Nobody asks the database of it, and the entry about an outsider does not tell by the right that it needs whether it is there."""
+    fields = {"event": "*", "tool": "*", "path": "$.b", "kind": "secret"}
+    change = second_admin.ask(cast.workspace.pk, "hidden", wanted=fields, by=actor(cast.ada), why="To see.", base=0)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(f"/permissions/asked/{change.pk}").status_code == 302
+    assert not [each for each in queries if "askedchange" in each["sql"]]
+    olga = browser(cast.olga)
+    for send in (olga.get, olga.post):
+        assert {send(f"/permissions/asked/{pk}").status_code for pk in (change.pk, uuid7())} == {404}
+    refused = AuditEntry.objects.filter(verb="refused", actor_id=str(cast.olga.pk))
+    assert refused.count() >= 2 and len({entry.data["right"] for entry in refused}) == 1
 
 
 def test_more_rights_count_once_another_admin_confirms_who_is_told_by_mail(
