@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from access import teams
+from access import keys, teams
 from access.ids import uuid7
 from access.models import Membership, Role, User
-from access.rules import ROLES, SCOPED, TEAM
+from access.rules import ROLES, SCOPED, SYSTEM, TEAM
 from tests.cast import member
 from tests.factories import actor
 from tests.test_who_may import NOBODY, OPEN, STREAMS, TABLE, Who, ask, filled, no_connection_left, people, signed_in, things
@@ -38,6 +38,7 @@ PASSING = re.compile(
 UNASKED = (
     "SAVEPOINT",
     'UPDATE "access_agentkey"',
+    'UPDATE "access_provisionerkey"',
     "access_refusaltally",
     "access_auditentry",
     "BEGIN",
@@ -47,8 +48,10 @@ HEADERS = ("Content-Type", "Cache-Control", "Content-Security-Policy", "Location
 
 @pytest.fixture
 def outsiders(cast, people) -> dict[str, Who]:
-    """A member of the other workspace in each role, one in all of them at once, and its agent's key."""
+    """A member of the other workspace in each role, one in all of them at once, its agent's key and its provisioner's."""
     told = {role: signed_in(member(cast.elsewhere, f"of-{role}", role)) for role in ROLES}
+    _, token = keys.make_provisioner(cast.elsewhere.pk, name="pipeline", owner=cast.olga, by=SYSTEM)
+    told |= {"a provisioner's key": {"authorization": f"Bearer {token}"}}
     return told | {"everything": people["olga"], "an agent's key": people["stranger"]}
 
 
@@ -173,6 +176,36 @@ def test_a_body_that_names_an_object_of_another_workspace_names_nothing(cast, th
         none = asked(method, _swapped(path, ids), people["olga"], _swapped(sent, ids))
         if theirs[0] != none[0]:
             wrong.append(f"{method} {path}: {_differ(theirs, none)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_form_about_people_roles_teams_and_keys_that_names_something_of_another_workspace_names_nothing(cast, things, people) -> None:
+    """The same, of what names roles by numbers, people by their addresses, and workspaces."""
+    olga, why = people["olga"], "They asked for it."
+    mate = member(cast.elsewhere, "mate", "reviewer")
+    team = teams.make(cast.elsewhere.pk, "Hers", by=actor(cast.olga), why=why)
+    role = {"role": str(things["role"].pk)}, {"role": "999999"}
+    rows: list[tuple[str, str, Callable[[Any], dict[str, Any]], tuple[Any, Any]]] = [
+        ("POST", "/people/invitations", lambda each: {"data": {"email": "mei@fernhill.example", "why": why} | each}, role),
+        ("POST", f"/people/{mate.pk}/changes", lambda each: {"data": {"do": "role", "why": why} | each}, role),
+        ("POST", "/permissions/agents", lambda each: {"data": {"name": "x", "owner": each}}, (str(cast.priya.pk), NOBODY)),
+        ("POST", "/api/v1/agents", lambda each: {"json": {"name": "x", "owner": each}}, (cast.priya.email, "nobody@fernhill.example")),
+        ("GET", "/permissions/log", lambda each: {"data": {"who": f"human:{each}"}}, (str(cast.riley.pk), NOBODY)),
+        ("GET", "/permissions/log", lambda each: {"data": {"run": each}}, (things["run"].ref, "RN-7777")),
+        ("GET", "/api/v1/audit", lambda each: {"data": {"run": each}}, (str(things["run"].pk), NOBODY)),
+    ]
+    for do, pk in (("add", cast.riley.pk), ("remove", cast.riley.pk), ("add_agent", cast.agent.pk), ("remove_agent", cast.agent.pk)):
+        rows.append(
+            ("POST", f"/permissions/teams/{team.pk}", lambda each, do=do: {"data": {"do": do, "who": each, "why": why}}, (str(pk), NOBODY))
+        )
+    for page in ("/people", "/permissions", "/permissions/log", "/permissions/agents", "/permissions/redaction", "/policies", "/freezes"):
+        rows.append(("GET", page, lambda each: {"data": {"workspace": each}}, (cast.workspace.slug, "nowhere")))
+    wrong = []
+    for method, path, sent, (theirs, none) in rows:
+        answers = [asked(method, path, olga, sent(each)) for each in (theirs, none)]
+        (status, headers, body), same = answers[0][0], answers[1][0]
+        if (status, headers, body.replace(f"workspace={theirs}", f"workspace={none}")) != same:  # the way back to the page
+            wrong.append(f"{method} {path} {sent(theirs)}: {_differ(*answers)}")
     assert not wrong, "\n".join(wrong)
 
 

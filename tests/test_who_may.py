@@ -533,6 +533,21 @@ def test_each_person_gets_at_each_address_what_the_table_says(people, things) ->
     assert not wrong, "\n".join(wrong)
 
 
+PROVISIONERS = {("GET", "api/v1/openapi.json"), ("GET", "api/v1/agents"), ("POST", "api/v1/agents")}  # where a provisioner's key gets in
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.django_db(transaction=True)
+def test_a_provisioners_key_makes_agents_and_their_keys_and_gets_nowhere_else(cast, people, things) -> None:
+    """Another agent's keys it does not see; where everybody gets in, it does too."""
+    _, token = keys.make_provisioner(cast.workspace.pk, name="pipeline", owner=cast.priya, by=SYSTEM)
+    key, got = {"authorization": f"Bearer {token}"}, set()
+    for method, address, expected, sent in TABLE:
+        if expected.split()[PEOPLE.index("nobody")] != "ok" and word(ask(method, filled(address, things), key, sent)) == "ok":
+            got.add((method, address))
+    assert got == PROVISIONERS
+
+
 BROWSER = Client()  # one for all, for it takes in all of the middleware; who asks is in the headers
 
 
