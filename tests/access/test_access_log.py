@@ -7,7 +7,8 @@ import json
 import pytest
 from django.test import Client
 
-from access import audit, roles, rules, sealing, trail
+from access import audit, roles, rules, sealing, telling, trail
+from access.errors import heard
 from access.models import AuditEntry, Role, User
 from access.rules import NOBODY, SYSTEM
 from approvals import freezes
@@ -293,6 +294,15 @@ def test_whatever_somebody_asked_for_and_was_refused_the_log_is_read_and_exporte
     assert "Refused:" in page()
     exported = browser(cast.morgan).post("/permissions/log/exports", {"form": "jsonl"})
     assert b"refused" in b"".join(exported.streaming_content)
+
+
+def test_telling_what_was_refused_makes_no_refusals_however_many_entries_there_are(cast, page):
+    entry(cast, cast.riley, "refused", why="role-refused")
+    token = heard.set(made := [])
+    try:
+        assert telling.told(list(AuditEntry.objects.filter(verb="refused")))[0].reason == "This role can't be kept so." and made == []
+    finally:
+        heard.reset(token)
 
 
 def test_the_last_day_that_there_is_can_be_asked_for(page):
