@@ -63,7 +63,7 @@ SAVERS = {
     "runs/signals.py": {"signal"},
     "runs/steps.py": {"row"},
 }
-RAW_SQL = {"access/append_only.py", "artifacts/traces.py", "config/health.py", "runs/log.py"}
+RAW_SQL = {"access/append_only.py", "artifacts/traces.py", "config/apps.py", "config/health.py", "runs/log.py"}
 CLOCKS = {"config/clock.py", "examples/support_triage/desk/store.py"}  # the desk is the outside world; the demo moves its clock as well
 READS_ENVIRONMENT = {"config/env.py", "config/clock.py", "examples/support_triage/tools.py"}
 READS_ENVIRONMENT |= {
