@@ -210,6 +210,8 @@ _WEAK = r"(?<![A-Za-z])(?:pass|pwd|token|credentials|sig|signature|jwt|hmac|otp|
 _LINE = r"(?:(?<![A-Za-z])(?:proxy-)?authorization|(?<![A-Za-z])(?:set-)?cookie)"
 _SEPARATOR = r"""["'`\])]{0,2}[ \t]{0,4}(?:=>|:=|={1,2}|:|\|)\s{0,4}"""
 _QUOTED = r""""(?P<double>(?:[^"\\\n]|\\.){1,4096})"|'(?P<single>(?:[^'\\\n]|\\.){1,4096})'|`(?P<tick>[^`\n]{1,4096})`"""
+# the value stands on the next line; it is looked at and not passed over, for what another name's value takes in may end with this name
+_BELOW = r"""["'`\])]{0,2}[ \t]{0,4}(?:=>|:=|={1,2}|:|\|)[ \t]{0,4}\r?\n[ \t>|*#]{0,8}"""
 _BARE = r"""(?P<bare>[^\s"'`<>;&|][^\s"'<>;&|]{0,4095})"""
 
 
@@ -266,6 +268,9 @@ _PAIRS: tuple[_Pair, ...] = (
     _pair(rf"(?:{_STRONG})\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", _NEEDLES),
     _pair(rf"{_WEAK}\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", "pass pwd token cred sig jwt hmac otp pin tan cv", _is_long_value),
     _pair(rf"{_LINE}{_SEPARATOR}(?:{_QUOTED}|(?P<bare>[^\s\"'<>][^\n\"'<>]{{0,8191}}))", "authorization cookie"),
+    _pair(rf"(?:{_STRONG})\d{{0,2}}{_BELOW}(?={_BARE})", _NEEDLES),
+    _pair(rf"{_WEAK}\d{{0,2}}{_BELOW}(?={_BARE})", "pass pwd token cred sig jwt hmac otp pin tan cv", _is_long_value),
+    _pair(rf"{_LINE}{_BELOW}(?=(?P<bare>[^\s\"'<>][^\n\"'<>]{{0,8191}}))", "authorization cookie"),
     _pair(rf"--?{_ANY}[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})", _NEEDLES + " pin tan"),
     _pair(
         rf"{_ANY} {{1,2}}(?:is|was|ist|lautet|est|es|è|é)(?:[ \t]{{1,4}}|[ \t]{{0,4}}\r?\n[ \t>]{{0,8}})(?:{_QUOTED}|{_BARE})",

@@ -173,6 +173,19 @@ def test_a_secret_is_known_by_the_word_in_front_of_it(text: str, value: str) -> 
     assert found == ([value] if value else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("About Authorization: Bearer abc1234567890 and Cookie:\nsid=QWERTZ123456, they said", "About Authorization: \n"),
+        ("Cookie:\nsid=1 Cookie:\n> sid=2", "Cookie:\n\n> "),
+        ("api_key=abc1,password:\nhunter2 was it", "api_key=\n was it"),
+        ("token=abcdefgh1,pwd:\r\nhunter22", "token=\r\n"),
+    ],
+)
+def test_a_name_that_stands_at_the_end_of_another_secret_tells_of_the_next_line(text: str, rest: str) -> None:
+    assert _without(text, {SECRET}) == rest
+
+
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmU\nAAAAMwAAAAtzc2gt\n-----END OPENSSH PRIVATE KEY-----"
 
 
@@ -449,6 +462,7 @@ HOSTILE = {
     "pipes": "| ",
     "equals": "=",
     "cookie": "cookie: ",
+    "names over lines": "cookie:\npassword:\n",
     "bearer": "bearer ",
     "doubled quotes": 'a""',
     "hook bodies": "hook_body:",
