@@ -82,7 +82,8 @@ KINDS: Mapping[str, Make] = {
     "digitalocean": _key("dop_v1_", 64, "0a1b2c3d4e5f"),
     "telegram": lambda n: f"8123{n:06d}:AA{_PAD[:27]}{n:06d}",
     "vault": _key("hvs.", 40),
-    "handrail key": _key("hrp_", 43),  # of a provisioner; an agent's begins with hr_
+    "handrail key": _key("hr_", 43),
+    "handrail provisioner": _key("hrp_", 43),
     "jwt": lambda n: f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{_PAD}Q{n:06d}",
     "private key": lambda n: f"-----BEGIN PRIVATE KEY-----\n{_B64}\n{_PAD}{n:06d}\n-----END PRIVATE KEY-----",
     "ssh key": lambda n: f"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n{_PAD}{n:06d}\n-----END OPENSSH PRIVATE KEY-----",
