@@ -347,8 +347,9 @@ def test_on_a_phone_nothing_runs_off_the_screen_and_it_can_be_decided(new_contex
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 390, f"the page is {width} px wide"
     page.get_by_role("link", name="Edit…").tap()
-    expect(page.get_by_label("Subject")).to_be_visible()
-    field, bar = page.get_by_label("Subject").bounding_box(), page.get_by_role("group", name="Your version").bounding_box()
+    subject = page.get_by_role("textbox", name="Subject", exact=True)
+    expect(subject).to_be_visible()
+    field, bar = subject.bounding_box(), page.get_by_role("group", name="Your version").bounding_box()
     assert field and bar and field["y"] > 0 and field["y"] + field["height"] < bar["y"], "the fields are there at once"
     page.get_by_role("link", name="Discard changes").tap()
     page.get_by_role("button", name="Approve exactly this").tap()
