@@ -50,9 +50,13 @@ def test_each_decision_stands_in_the_trail_without_a_word_of_the_action(cast):
     morgan = Client()
     morgan.force_login(cast.morgan)
     page = text(morgan.get("/permissions/log?what=decision"))
-    assert "Decided on send_mail: approved" in page and "It is her address." in page, "the reason as its rendition"
-    assert "Edited send_mail" in page and "Recalled an approval of send_mail" in page and "Asked the agent about send_mail" in page
-    assert "Decided on send_mail" in text(morgan.get(f"/permissions/log?run={mail.run.ref}"))
+    assert "Decided on Send the reply: approved" in page and "It is her address." in page, "the reason as its rendition"
+    assert (
+        "Edited Send the reply" in page
+        and "Recalled an approval of Send the reply" in page
+        and "Asked the agent about Send the reply" in page
+    )
+    assert "Decided on Send the reply" in text(morgan.get(f"/permissions/log?run={mail.run.ref}"))
     told = proving.shown(morgan).post("/permissions/log/exports?what=decision", {"form": "jsonl", "what": "decision"})
     assert b"decided" in b"".join(told.streaming_content)
 

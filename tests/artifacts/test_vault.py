@@ -238,7 +238,7 @@ def test_the_database_keeps_a_payload_whole_or_erased(cast, half):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL keeps old rows until VACUUM")
+@pytest.mark.sqlite_only  # PostgreSQL keeps old rows until VACUUM
 def test_what_was_erased_stands_in_no_file_of_the_database_any_more(cast):
     at = str(connection.settings_dict["NAME"])
 

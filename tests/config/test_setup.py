@@ -69,8 +69,9 @@ def test_no_network(project: Path) -> None:
 
 
 def test_an_odd_port_or_place_for_data_is_one_line(project: Path) -> None:
-    for name in ("manage.py", "config/__init__.py", "config/settings.py", "config/env.py", "config/datadir.py", "config/beside.py"):
-        shutil.copy(ROOT / name, project / name)
+    shutil.copy(ROOT / "manage.py", project)
+    for room in ("config", "approvals", "runs", "artifacts", "access"):
+        shutil.copytree(ROOT / room, project / room, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     (project / ".venv" / "bin").mkdir(parents=True)
     own = project / ".venv" / "bin" / "python"
     own.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
