@@ -47,8 +47,9 @@ def stack(tmp_path: Path, clock: Path, points: Path) -> Iterator[Stack]:
 def test_an_approval_a_day_late_and_a_restart_later_goes_on_where_it_was(stack, clock, points):
     with Person(stack, "Sam") as sam, Person(stack, "Riley") as riley:
         be_quiet_now(sam)
-        forgotten, at_work = Triage.start(stack), frozen_at_work(stack, points)
-        action = forgotten.waiting_action()
+        forgotten = Triage.start(stack)
+        action = forgotten.waiting_action()  # before a worker is frozen at what it comes to first
+        at_work = frozen_at_work(stack, points)
         late = Triage(stack, stack.manage("misbehave", "a-day-late").split()[0])
         assert float(clock.read_text()) == timedelta(days=1).total_seconds()
         taken_over(*at_work)
