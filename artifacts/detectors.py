@@ -264,6 +264,7 @@ _NEEDLES = (
     "pass kennwort contrase senha hasło wachtwoord lösenord пароль 密 パスワード 비밀번호 secret key token session connection x-amz pwd"
 )
 _ANY = rf"(?:{_STRONG}|(?<![A-Za-z])(?:token|pwd|pin|tan))"
+_IS = r"(?:is|was|ist|lautet|est|es|è|é)(?:[ \t]{1,4}|[ \t]{0,4}\r?\n[ \t>]{0,8})"
 _PAIRS: tuple[_Pair, ...] = (
     _pair(rf"(?:{_STRONG})\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", _NEEDLES),
     _pair(rf"{_WEAK}\d{{0,2}}{_SEPARATOR}(?:{_QUOTED}|{_BARE})", "pass pwd token cred sig jwt hmac otp pin tan cv", _is_long_value),
@@ -272,11 +273,7 @@ _PAIRS: tuple[_Pair, ...] = (
     _pair(rf"{_WEAK}\d{{0,2}}{_BELOW}(?={_BARE})", "pass pwd token cred sig jwt hmac otp pin tan cv", _is_long_value),
     _pair(rf"{_LINE}{_BELOW}(?=(?P<bare>[^\s\"'<>][^\n\"'<>]{{0,8191}}))", "authorization cookie"),
     _pair(rf"--?{_ANY}[ \t]{{1,4}}(?:{_QUOTED}|{_BARE})", _NEEDLES + " pin tan"),
-    _pair(
-        rf"{_ANY} {{1,2}}(?:is|was|ist|lautet|est|es|è|é)(?:[ \t]{{1,4}}|[ \t]{{0,4}}\r?\n[ \t>]{{0,8}})(?:{_QUOTED}|{_BARE})",
-        _NEEDLES + " pin tan",
-        _is_odd_value,
-    ),
+    _pair(rf"{_ANY} {{1,2}}{_IS}(?:{_QUOTED}|{_BARE})", _NEEDLES + " pin tan", _is_odd_value),
     _pair(rf"<[\w:.-]{{0,40}}{_ANY}[\w:.-]{{0,20}}(?: [^<>]{{0,200}})?>(?P<bare>[^<]{{1,4096}})<", _NEEDLES + " pin tan"),
     _pair(r"\b(?:bearer|basic|apikey) {1,2}(?P<bare>[A-Za-z0-9._~+/=-]{12,8192})", "bearer basic apikey", _is_long_value),
 )
