@@ -196,8 +196,8 @@ def holding(run_id: UUID, *, token: int | None = None) -> Iterator[Held]:
     `token`: the writer's fencing token; StaleToken if another worker has taken over since.
     """
     with transaction.atomic(durable=True):
-        held, newest = _locked(run_id)
-        if token is not None and newest != token:
+        held, newest = _locked(run_id, fenced=token is not None)
+        if newest != token:
             raise StaleToken(f"Token {token} has been overtaken.", token=token)
         before = held.row.seq
         yield held
@@ -279,25 +279,26 @@ def _body(
     return text
 
 
-def _locked(run_id: UUID) -> tuple[Held, int | None]:
-    """The run with its row's lock, and the newest token: asked under the lock, so that nobody changes it any more."""
-    if connection.vendor != "postgresql":
-        row = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
-        newest = Lease.objects.values_list("token", flat=True).filter(run_id=run_id).first() if row else None
-        found, version = row, ""
+def _locked(run_id: UUID, *, fenced: bool) -> tuple[Held, int | None]:
+    """The run with its row's lock, and if it is `fenced` the newest token: asked under the lock, so that nobody changes it any more."""
+    version, newest = "", None
+    if connection.vendor == "postgresql":
+        row, version, newest = _locked_at_once(run_id, fenced)
     else:
-        found, version, newest = _locked_at_once(run_id)
-    if found is None:
+        row = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
+        if row is not None and fenced:
+            newest = Lease.objects.values_list("token", flat=True).filter(run_id=run_id).first()
+    if row is None:
         raise NotFound
-    return Held(found, version=version), newest
+    return Held(row, version=version), newest
 
 
-def _locked_at_once(run_id: UUID) -> tuple[Run | None, str, int | None]:
+def _locked_at_once(run_id: UUID, fenced: bool) -> tuple[Run | None, str, int | None]:
     """Both in one round trip, and the transaction's beginning with them; each statement sees what was committed when it began."""
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.pipeline():
-        row, lease = _ask(_LOCK, [run_id]), _ask(_TOKEN, [run_id])
-    found, token = row.fetchone(), lease.fetchone()
+        row, lease = _ask(_LOCK, [run_id]), _ask(_TOKEN, [run_id]) if fenced else None
+    found, token = row.fetchone(), lease.fetchone() if lease else None
     if found is None:
         return None, "", None
     *values, version = found
