@@ -1,11 +1,10 @@
 """The page of permissions, and of one role: what it may do, its versions, and its changes, which another admin may have to confirm."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -22,7 +21,6 @@ from access.roles import Wanted
 
 WAITS_FOR = 3  # admins that are named
 HELD_BY = 12  # people that are named
-M = TypeVar("M", bound=Model)
 
 
 @never_cache
@@ -274,17 +272,8 @@ def _may(request: HttpRequest, workspace_id: UUID) -> bool:
 
 
 def _role(request: HttpRequest, role_id: int, capability: str | None) -> Role:
-    return _found(request, Role, role_id, capability)
+    return permissions.found(request.actor, Role, role_id, capability)
 
 
 def _change(request: HttpRequest, change_id: UUID, capability: str | None) -> RoleChange:
-    return _found(request, RoleChange, change_id, capability, related=("role", "asked_by", "settled_by"))
-
-
-def _found(request: HttpRequest, model: type[M], pk: object, capability: str | None, *, related: tuple[str, ...] = ()) -> M:
-    """The thing, if this person holds the capability where it is; to read it, one of those that open the page."""
-    for each in (capability,) if capability else READ:
-        if request.actor.workspaces(each) and rules.visible(request.actor, model, each).filter(pk=pk).exists():
-            return rules.get(request.actor, model, pk, each, related=related)
-    reader = next((each for each in READ if request.actor.workspaces(each)), READ[0])
-    return rules.get(request.actor, model, pk, capability or reader, related=related)
+    return permissions.found(request.actor, RoleChange, change_id, capability, related=("role", "asked_by", "settled_by"))

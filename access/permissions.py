@@ -3,12 +3,26 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 from uuid import UUID
+
+from django.db.models import Model
 
 from access import reach, rules
 from access.models import Role
+from access.rules import Actor
 
 READ = ("access.manage", "policies.manage", "audit.view")  # one of these, to see the page of permissions
+M = TypeVar("M", bound=Model)
+
+
+def found(actor: Actor, model: type[M], pk: object, capability: str | None, *, related: tuple[str, ...] = ()) -> M:
+    """A thing of that page, if this person holds the capability where it is; to read it, one of those that open the page. Else NotFound."""
+    for each in (capability,) if capability else READ:
+        if actor.workspaces(each) and rules.visible(actor, model, each).filter(pk=pk).exists():
+            return rules.get(actor, model, pk, each, related=related)
+    reader = next((each for each in READ if actor.workspaces(each)), READ[0])
+    return rules.get(actor, model, pk, capability or reader, related=related)
 
 
 @dataclass(frozen=True)

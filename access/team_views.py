@@ -39,7 +39,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def team(request: HttpRequest, team_id: UUID) -> HttpResponse:
     """A team. Posted: what `do` says of its name, its people or its agents."""
-    found = _team(request, team_id, "access.manage" if request.method == "POST" else None)
+    found = permissions.found(request.actor, Team, team_id, "access.manage" if request.method == "POST" else None)
     here = places.place(request, *READ, within=found.workspace_id)
     if request.method != "POST":
         return _drawn(request, here, found)
@@ -104,12 +104,3 @@ def _drawn(request: HttpRequest, here: Place, found: Team, *, error: Refusal | N
 
 def _typed(request: HttpRequest) -> dict[str, str]:
     return {name: request.POST.get(name, "")[: 2 * reasons.MAX_REASON] for name in ("name", "who", "why", "runs")}
-
-
-def _team(request: HttpRequest, team_id: UUID, capability: str | None) -> Team:
-    """The team, for who may change it; to read it, for who opens the page of permissions."""
-    for each in (capability,) if capability else READ:
-        if request.actor.workspaces(each) and rules.visible(request.actor, Team, each).filter(pk=team_id).exists():
-            return rules.get(request.actor, Team, team_id, each)
-    reader = next((each for each in READ if request.actor.workspaces(each)), READ[0])
-    return rules.get(request.actor, Team, team_id, capability or reader)

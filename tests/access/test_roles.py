@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from django.core.management import CommandError, call_command
 
-from access import people, roles, rules, standing
+from access import people, roles, rules, second_admin, standing
 from access.errors import Forbidden
 from access.models import AuditEntry, Membership, Role, RoleChange, User
 from access.reasons import WhyNeeded
@@ -207,7 +207,7 @@ def test_a_role_that_is_made_twice_at_once_is_made_once_and_the_other_is_told_so
 
 def test_who_could_confirm_is_told_how_many_wait_and_nobody_else(cast: Cast, rafael: User) -> None:
     ask(cast, role(cast), more={"audit.view"})
-    assert [roles.waiting_for(actor(each)) for each in (rafael, cast.ada, cast.morgan, cast.olga)] == [1, 0, 0, 0]
+    assert [second_admin.waiting_for(actor(each)) for each in (rafael, cast.ada, cast.morgan, cast.olga)] == [1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("how", ["let go", "another role"])
