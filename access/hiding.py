@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from access import characters
+
 
 @dataclass
 class Detectors:
@@ -28,6 +30,17 @@ def hidden(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [hidden(each) for each in value]
     return value
+
+
+def unfit(name: str, most: int, *, whose: str, another: str) -> str:
+    """What is wrong with a name that people type, as a sentence; else nothing. `whose`: Its, Your; `another`: what it may not pass for."""
+    if not 1 <= characters.seen_length(name) <= len(name) <= most or "\0" in name or characters.has_hidden(name):
+        return f"{whose} name has 1 to {most} characters that can be seen."
+    if odd := characters.passing(name):
+        return f"{whose} name has {odd}: it would be read as another {another}."
+    if held := detectors.holds(name):
+        return f"{whose} name holds what looks like {held}, and everybody sees it."
+    return ""
 
 
 def fit(name: str) -> str:

@@ -165,12 +165,8 @@ def fit_name(name: str) -> str:
     name = " ".join(name.split())
     if not characters.seen_length(name):
         raise BadInput("Say what you are called: your name stands beside what you decide.")
-    if len(name) > MAX_NAME or characters.has_hidden(name):
-        raise BadInput(f"Your name has 1 to {MAX_NAME} characters that can be seen.")
-    if odd := characters.passing(name):
-        raise BadInput(f"Your name has {odd}: it would be read as another name.")
-    if held := hiding.detectors.holds(name):
-        raise BadInput(f"Your name holds what looks like {held}, and everybody sees it.")
+    if trouble := hiding.unfit(name, MAX_NAME, whose="Your", another="name"):
+        raise BadInput(trouble)
     return name
 
 

@@ -15,7 +15,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, Q, QuerySet
 from django.dispatch import Signal as Notice
 
-from access import audit, characters, hiding, reasons, rules, standing
+from access import audit, hiding, reasons, rules, standing
 from access.change_models import AskedChange
 from access.errors import BadInput, Forbidden, Refusal
 from access.models import AuditEntry, Membership, Role, User, Workspace
@@ -209,7 +209,7 @@ def seconds(workspace_id: UUID, user_id: UUID | None, right: str = MANAGES) -> l
 def check_second(change: RoleChange | AskedChange, by: Actor) -> None:
     """NotTheSecond if it is their own."""
     if by.user_id == change.asked_by_id:
-        raise NotTheSecond(f"You asked for this at {_utc(change.asked_at)} (UTC). You can withdraw it.")
+        raise NotTheSecond(f"You asked for this at {change.asked_at:%H:%M} (UTC). You can withdraw it.")
 
 
 def check_somebody_manages(workspace_id: UUID) -> None:
@@ -247,13 +247,6 @@ def waiting(workspace_id: UUID) -> list[RoleChange]:
     return list(rows.select_related("role", "asked_by").order_by("asked_at"))
 
 
-def waiting_for(actor: Actor) -> int:
-    """How many changes this person could confirm. No query for who may not."""
-    held = actor.workspaces(MANAGES) if actor.kind == "human" else []
-    rows = RoleChange.objects.filter(workspace_id__in=held, state="waiting", lapses_at__gt=clock.now())
-    return rows.exclude(asked_by=actor.user_id).count() if held else 0
-
-
 def waits(role: Role) -> RoleChange | None:
     rows = RoleChange.objects.filter(role=role, state="waiting", lapses_at__gt=clock.now())
     return rows.select_related("asked_by").first()
@@ -286,12 +279,8 @@ def changes(before: Iterable[str], after: Iterable[str]) -> tuple[tuple[str, ...
 def _checked(workspace_id: UUID, role: Role | None, wanted: Wanted) -> Wanted:
     """The same, each part fit to be kept; RoleRefused says what is not."""
     name = " ".join(wanted.name.split())
-    if not 1 <= characters.seen_length(name) <= len(name) <= MAX_NAME or "\0" in name or characters.has_hidden(name):
-        raise RoleRefused(f"Its name has 1 to {MAX_NAME} characters that can be seen.")
-    if odd := characters.passing(name):
-        raise RoleRefused(f"Its name has {odd}: it would be read as another role.")
-    if held := hiding.detectors.holds(name):
-        raise RoleRefused(f"Its name holds what looks like {held}, and everybody sees it.")
+    if trouble := hiding.unfit(name, MAX_NAME, whose="Its", another="role"):
+        raise RoleRefused(trouble)
     others = Role.objects.filter(workspace_id=workspace_id).exclude(pk=role.pk if role else None)
     if others.filter(name__iexact=name).exists():
         raise RoleRefused(f"There is a role “{name}” already, or was. A retired one can be restored.")
@@ -441,7 +430,3 @@ def _record(by: Actor, verb: str, change: RoleChange, *, why: UUID | None = None
     told = {"change": str(change.pk), "base": change.base, "added": list(more), "removed": list(less)}
     told |= {"why": str(why or change.why)} if why or change.why else {}
     audit.record(by, verb, workspace_id=change.workspace_id, subject=("role", change.role_id or ""), **told)
-
-
-def _utc(when: object) -> str:
-    return f"{when:%H:%M}"

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Count, Q
 
-from access import audit, characters, hiding, reasons, roles, standing
+from access import audit, hiding, reasons, roles, standing
 from access.errors import BadInput, NotFound
 from access.models import Agent, Membership, Team, TeamChange, TeamMember, User
 from access.rules import Actor
@@ -175,12 +175,8 @@ def _held(team: Team) -> Team:
 
 def _fit(name: str) -> str:
     name = " ".join(name.split())
-    if not 1 <= characters.seen_length(name) <= len(name) <= MAX_NAME or "\0" in name or characters.has_hidden(name):
-        raise TeamRefused(f"Its name has 1 to {MAX_NAME} characters that can be seen.")
-    if odd := characters.passing(name):
-        raise TeamRefused(f"Its name has {odd}: it would be read as another team.")
-    if held := hiding.detectors.holds(name):
-        raise TeamRefused(f"Its name holds what looks like {held}, and everybody sees it.")
+    if trouble := hiding.unfit(name, MAX_NAME, whose="Its", another="team"):
+        raise TeamRefused(trouble)
     return name
 
 
