@@ -153,27 +153,26 @@ def _start(run: Run, asked: Asked, types: list[str]) -> int:
 
 
 def _searched(run: Run, asked: Asked, types: list[str]) -> tuple[reading.Lines, int]:
-    """Of the whole log, the lines that hold every word: in type, actor, data or any rendition."""
-    words = asked.q.casefold().split()
+    """Of the whole log, the lines of one window that hold every word, and how many there are in all."""
     lines = [line for line in reading.lines(run) if not types or line["body"]["type"] in types]
-    names, tools = names_in(lines, run), _tools(map(read, lines))
-    found = [line for line in lines if all(word in _words(read(line), names, run, tools) for word in words)]
+    found, _, _ = _holding(run, asked, lines)
     if asked.after:
         return [line for line in found if line["seq"] > asked.after][:WINDOW], len(found)
     before = asked.before or (asked.at + WINDOW // 2 if asked.at else run.seq + 1)
     return [line for line in found if line["seq"] < before][-WINDOW:], len(found)
 
 
-def found(run: Run, asked: Asked, lines: reading.Lines) -> Iterator[Row]:
+def found(run: Run, asked: Asked, lines: reading.Lines) -> list[Row]:
     """Of these lines, as rows of the log, those that hold every word that is asked for."""
+    holding, names, tools = _holding(run, asked, lines)
+    return [_row(read(line), names, run, tools) for line in holding]
+
+
+def _holding(run: Run, asked: Asked, lines: reading.Lines) -> tuple[reading.Lines, Mapping[str, str], Mapping[str, str]]:
+    """Those that hold every word in type, actor, data or any rendition; and the names and tools in all of them."""
     words = asked.q.casefold().split()
-    names = names_in(lines, run)
-    told = [read(line) for line in lines]
-    tools = _tools(told)
-    for line in told:
-        said = _words(line, names, run, tools)
-        if all(word in said for word in words):
-            yield _row(line, names, run, tools)
+    names, tools = names_in(lines, run), _tools(map(read, lines))
+    return [line for line in lines if all(word in _words(read(line), names, run, tools) for word in words)], names, tools
 
 
 def _words(line: Line, names: Mapping[str, str], run: Run, tools: Mapping[str, str]) -> str:
