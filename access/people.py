@@ -87,8 +87,7 @@ def ask_role(member: Membership, role: Role, *, by: Actor, why: str) -> AskedCha
     if not any(now < then for _, now, then in _levels(member.role, role)) or not second_admin.is_needed(member.workspace_id, GIVEN):
         return give_role(member, role, by=by, why=why)
     _check(member, by, keeps=MANAGE in rules.held_by(role))
-    wanted = {"role": role.pk, "version": role.version, "was": member.role_id}
-    return second_admin.ask(member.workspace_id, GIVEN, subject=member.user_id, wanted=wanted, by=by, why=why)
+    return _ask(GIVEN, member, role, by, why)
 
 
 def give_role(member: Membership, role: Role, *, by: Actor, why: str | UUID) -> None:
@@ -134,8 +133,7 @@ def ask_back(member: Membership, *, by: Actor, why: str) -> AskedChange | None:
         return reactivate(member, by=by, why=why)
     if member.deactivated_at is None:
         raise NoChange
-    wanted = {"role": member.role_id, "version": member.role.version, "was": member.role_id}
-    return second_admin.ask(member.workspace_id, BACK, subject=member.user_id, wanted=wanted, by=by, why=why)
+    return _ask(BACK, member, member.role, by, why)
 
 
 def reactivate(member: Membership, *, by: Actor, why: str | UUID) -> None:
@@ -155,8 +153,7 @@ def ask_factors(member: Membership, *, by: Actor, why: str) -> AskedChange | Non
     if not takes_two(member, by):
         remove_factors(member, by=by, why=why)
         return None
-    wanted = {"role": member.role_id, "version": member.role.version, "was": member.role_id}
-    return second_admin.ask(member.workspace_id, FACTORS, subject=member.user_id, wanted=wanted, by=by, why=why)
+    return _ask(FACTORS, member, member.role, by, why)
 
 
 def takes_two(member: Membership, by: Actor) -> bool:
@@ -225,6 +222,12 @@ def _lost(member: Membership, becomes: Role | None) -> dict[str, list[str]]:
 
 
 # with a second admin ---------------------------------------------------------------------------------------------------------------
+
+
+def _ask(kind: str, member: Membership, role: Role, by: Actor, why: str) -> AskedChange:
+    """`role`: that they would have, as it is now; see `_member`."""
+    wanted = {"role": role.pk, "version": role.version, "was": member.role_id}
+    return second_admin.ask(member.workspace_id, kind, subject=member.user_id, wanted=wanted, by=by, why=why)
 
 
 def _member(change: AskedChange) -> tuple[Membership, Role]:
