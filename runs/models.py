@@ -9,7 +9,12 @@ from access.models import Agent, Team, User, Workspace
 from artifacts.models import Artifact, Payload
 from config import clock
 from runs.lifecycle import ENDINGS, State
-from runs.webhook_models import ReceivedWebhook, WebhookSource, WebhookWait  # noqa: F401  Django looks for models here
+from runs.webhook_models import (  # noqa: F401  Django looks for models here
+    ReceivedWebhook,
+    WebhookPlace,
+    WebhookSource,
+    WebhookWait,
+)
 
 STATES = [(state.value, state.value) for state in State]
 ENDED = Q(state__in=[state.value for state in ENDINGS.values()])

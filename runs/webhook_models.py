@@ -22,6 +22,7 @@ class WebhookSource(models.Model):
     secret = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+")
     old_secret = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)  # holds too, until old_until
     old_until = models.DateTimeField(null=True)
+    places_key = models.ForeignKey(Payload, on_delete=models.PROTECT, related_name="+", null=True)  # of the hashes in WebhookPlace
     created_at = models.DateTimeField(default=clock.now, editable=False)
     made_at = models.DateTimeField(default=clock.now)  # the secret
     closed_at = models.DateTimeField(null=True)
@@ -55,6 +56,7 @@ class ReceivedWebhook(models.Model):
     received_at = models.DateTimeField(default=clock.now, editable=False)
     tried_at = models.DateTimeField(null=True)
     settled_at = models.DateTimeField(null=True)
+    all_places = models.BooleanField(default=False, db_default=False)  # its WebhookPlaces tell all that somebody could wait for
 
     workspace_path = "source__workspace"
     team_path = "source__agent__team"
@@ -73,6 +75,19 @@ class ReceivedWebhook(models.Model):
 
     def __str__(self) -> str:
         return f"{self.delivery}, {self.state}"
+
+
+class WebhookPlace(models.Model):
+    """That a webhook nobody has taken yet has some value in some place: a hash under its source's key (`runs.webhook_places`)."""
+
+    webhook = models.ForeignKey(ReceivedWebhook, on_delete=models.CASCADE, related_name="kept_places")
+    token = models.CharField(max_length=22)
+
+    class Meta:
+        indexes = [models.Index(fields=["token", "webhook"], name="webhook_place")]  # who begins to wait
+
+    def __str__(self) -> str:
+        return f"{self.token} of {self.webhook_id}"
 
 
 class WebhookWait(models.Model):

@@ -29,7 +29,7 @@ from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
-from runs import log, standard_webhooks, starting
+from runs import log, standard_webhooks, starting, webhook_places
 from runs.engine import workflow as workflows
 from runs.engine.workflow import Intake
 from runs.lifecycle import State
@@ -37,13 +37,14 @@ from runs.log import Held
 from runs.standard_webhooks import NotVerified
 from runs.vocabulary import RunQueued, WebhookReceived
 from runs.webhook_models import ReceivedWebhook, WebhookSource, WebhookWait
+from runs.webhook_places import fits
 
 MAX_BODY = 256 * 1024  # bytes
 TWIN = timedelta(hours=24)  # so long the same content again is the same webhook, whatever id it has
 LEFT = timedelta(seconds=2)  # stored, and nobody applied it: its process was lost
 UNMATCHED = timedelta(minutes=15)  # so long it is kept for a run that begins to wait, before people are told
 NAME = re.compile(r"(?!signal$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}")  # a workflow that waits for "signal" waits for people
-BATCH, MOST_STORED = 100, 1000
+BATCH = 100
 OPEN = ("received", "dead")
 CLOSING = (State.CANCELLING, State.COMPENSATING)
 Choice = Literal["apply", "discard"]
@@ -99,7 +100,8 @@ def make_source(agent: Agent, name: str, *, workflow: str = "", by: Actor) -> tu
             raise SourceExists(f"{name} is there already. Give it a new secret instead, or take another name.")
         secret = standard_webhooks.new_secret()
         kept = vault.keep(agent.workspace_id, secret, label="secret")
-        made = WebhookSource.objects.create(workspace_id=agent.workspace_id, name=name, agent=agent, workflow=workflow, secret=kept)
+        its = {"secret": kept, "places_key": webhook_places.new_key(agent.workspace_id)}
+        made = WebhookSource.objects.create(workspace_id=agent.workspace_id, name=name, agent=agent, workflow=workflow, **its)
         audit.record(by, "webhook_source_made", workspace_id=agent.workspace_id, subject=("webhook_source", made.pk))
     return made, secret
 
@@ -172,7 +174,7 @@ def receive(source_id: str, given: Mapping[str, str], body: bytes) -> Received:
     told = standard_webhooks.headers(given)
     standard_webhooks.verify(told, body, _secrets(source), now=clock.now())
     [sealed] = vault.sealed(source.workspace_id, [(body, "personal", "application/json")])
-    return _store(source, told.id, hashlib.sha256(body).hexdigest(), sealed)
+    return _store(source, told.id, body, sealed)
 
 
 def _secrets(source: WebhookSource) -> list[str]:
@@ -180,10 +182,11 @@ def _secrets(source: WebhookSource) -> list[str]:
     return [vault.open_bytes(payload).decode() for payload in Payload.objects.select_related("key").filter(pk__in=ids)]
 
 
-def _store(source: WebhookSource, delivery: str, digest: str, body: Payload) -> Received:
+def _store(source: WebhookSource, delivery: str, content: bytes, body: Payload) -> Received:
     """One of several that come at once is stored: the source's lock has them come one after another."""
+    digest = hashlib.sha256(content).hexdigest()
     with transaction.atomic(durable=True):
-        WebhookSource.objects.select_for_update(no_key=True).get(pk=source.pk)
+        source = WebhookSource.objects.select_for_update(no_key=True).get(pk=source.pk)
         first = ReceivedWebhook.objects.filter(source=source, delivery=delivery).first()
         if first is not None:
             if first.digest != digest:
@@ -195,10 +198,24 @@ def _store(source: WebhookSource, delivery: str, digest: str, body: Payload) -> 
         if twin is not None:
             _count_again(twin)
         vault.store([body])
-        state, settled = ("repeated", clock.now()) if twin else ("received", None)
-        more = {"run_id": twin.run_id if twin else None, "settled_at": settled}
-        made = ReceivedWebhook.objects.create(source=source, delivery=delivery, digest=digest, body=body, state=state, **more)
+        made = ReceivedWebhook(source=source, delivery=delivery, digest=digest, body=body)
+        if twin is not None:
+            made.state, made.run_id, made.settled_at = "repeated", twin.run_id, clock.now()
+            ReceivedWebhook.objects.bulk_create([made])
+        else:
+            places = webhook_places.of(_places_key(source), _parsed(content))
+            made.all_places = places.all_there
+            ReceivedWebhook.objects.bulk_create([made])
+            webhook_places.keep(made, places)
     return Received(made, again=twin is not None)
+
+
+def _places_key(source: WebhookSource) -> bytes:
+    """Under the source's lock: one from before there were such keys gets its own."""
+    if source.places_key_id is None:
+        source.places_key = webhook_places.new_key(source.workspace_id)
+        WebhookSource.objects.filter(pk=source.pk).update(places_key=source.places_key)
+    return webhook_places.key_of(source)
 
 
 def _count_again(webhook: ReceivedWebhook) -> None:
@@ -263,8 +280,12 @@ def apply_due() -> int:
 
 def _read(webhook: ReceivedWebhook) -> dict[str, Any] | None:
     content = vault.opened(webhook.body)
+    return _parsed(content) if content is not None else None
+
+
+def _parsed(content: bytes) -> dict[str, Any] | None:
     try:
-        value = orjson.loads(content) if content is not None else None
+        value = orjson.loads(content)
         orjson.dumps(value)  # what is nested deeper than can be written down again is none
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         return None
@@ -323,27 +344,6 @@ def _intake(source: WebhookSource, body: Mapping[str, Any]) -> Intake | None:
     return known.webhook(body) if known is not None and known.webhook is not None else None
 
 
-def fits(match: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
-    """Whether each place of the body, as `data.ticket`, has the value that is wanted there."""
-    return all(_is(_at(body, place), wanted) for place, wanted in match.items())
-
-
-def _is(came: Any, wanted: Any) -> bool:
-    """In JSON true is not 1."""
-    return bool(came == wanted) and isinstance(came, bool) == isinstance(wanted, bool)
-
-
-def _at(body: Any, place: str) -> Any:
-    for name in place.split("."):
-        if not isinstance(body, dict) or name not in body:
-            return _NOWHERE
-        body = body[name]
-    return body
-
-
-_NOWHERE = object()
-
-
 # runs that wait ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -372,7 +372,7 @@ class _Missed(Exception):
 def take_stored(held: Held, wait: WebhookWait) -> bool:
     """Give the wait what came before it, since the run began, and nobody else wanted. In the caller's transaction."""
     stored = ReceivedWebhook.objects.filter(source_id=wait.source_id, state__in=OPEN, received_at__gte=wait.since)
-    for webhook in stored.select_related("source", "body__key").order_by("received_at")[:MOST_STORED]:
+    for webhook in webhook_places.candidates(wait.source, wait.match, stored.select_related("source", "body__key")):
         body = _read(webhook)
         if body is not None and fits(wait.match, body) and take(held, wait, webhook):
             return True
@@ -402,7 +402,10 @@ def body_of(webhook: ReceivedWebhook) -> dict[str, Any]:
 
 def _applied(webhook: ReceivedWebhook, run_id: UUID) -> bool:
     mine = ReceivedWebhook.objects.filter(pk=webhook.pk, state__in=OPEN)
-    return mine.update(state="applied", run_id=run_id, settled_at=clock.now(), why="") == 1
+    if mine.update(state="applied", run_id=run_id, settled_at=clock.now(), why="") != 1:
+        return False
+    webhook_places.forget(webhook.pk)
+    return True
 
 
 def _tell(held: Held, webhook: ReceivedWebhook) -> int:
@@ -421,6 +424,7 @@ def resolve(webhook: ReceivedWebhook, choice: Choice, *, by: Actor) -> str:
             gone = ReceivedWebhook.objects.filter(pk=webhook.pk, state="dead").update(state="discarded", settled_at=clock.now())
             if gone != 1:
                 raise LetterSettled
+            webhook_places.forget(webhook.pk)
             audit.record(by, "webhook_discarded", workspace_id=workspace_id, subject=("webhook", webhook.pk))
         return "discarded"
     with transaction.atomic(durable=True):

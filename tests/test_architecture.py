@@ -39,6 +39,7 @@ WRITERS = {
     "runs/engine/journal.py": {"JournalEntry", "journal"},
     "runs/steps.py": {"AgentStep", "agent_steps"},
     "runs/webhooks.py": {"ReceivedWebhook", "WebhookSource", "WebhookWait", "webhooks", "webhook_waits"},
+    "runs/webhook_places.py": {"WebhookPlace", "kept_places"},
     "artifacts/vault.py": {"Payload"},
     "artifacts/keys.py": {"WorkspaceKey"},
     "artifacts/uploading.py": {"Upload"},

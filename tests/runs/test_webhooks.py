@@ -16,10 +16,10 @@ from access.rules import SYSTEM
 from approvals import policy
 from artifacts import vault
 from config import clock
-from runs import reading, signals, standard_webhooks, webhooks
+from runs import reading, signals, standard_webhooks, webhook_places, webhooks
 from runs.engine import executor, sweep
 from runs.engine.channel import Channel
-from runs.models import Event, JournalEntry, ReceivedWebhook, Run, WebhookSource, WebhookWait
+from runs.models import Event, JournalEntry, ReceivedWebhook, Run, WebhookPlace, WebhookSource, WebhookWait
 from runs.verification import Whole, verify
 from tests.approvals.mailing import text
 from tests.factories import actor
@@ -250,6 +250,61 @@ def test_the_run_that_a_webhook_starts_begins_with_it_or_not_at_all(cast, monkey
     monkeypatch.setattr(webhooks, "LEFT", timedelta(0))
     sweep.sweep()
     assert ReceivedWebhook.objects.get().state == "applied" and types(Run.objects.get())[:2] == ["run.created", "webhook.received"]
+
+
+def test_the_one_that_fits_is_found_behind_a_thousand_others_and_no_other_is_opened(desk, cast, monkeypatch):
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    for n in range(3):
+        desk.send({"type": "changed", "data": {"thing": f"milk {n}", "now": "cold"}}, id=f"other_{n}")
+    one = ReceivedWebhook.objects.first()
+    same = {"source": desk.source, "body": one.body, "received_at": one.received_at, "all_places": True}
+    ReceivedWebhook.objects.bulk_create(ReceivedWebhook(delivery=f"more_{n}", digest=f"{n}", **same) for n in range(1000))
+    desk.send()
+    read: list[str] = []
+    monkeypatch.setattr(webhooks, "_read", lambda webhook, real=webhooks._read: read.append(webhook.delivery) or real(webhook))
+    assert walk(run) == "succeeded" and report(run) == "It is cold"
+    assert set(read) == {"msg_1"}
+
+
+def test_what_has_more_in_it_than_is_kept_by_its_place_is_found_all_the_same(desk, cast):
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    desk.send({str(n): n for n in range(200)} | TEA, id="long")
+    assert not ReceivedWebhook.objects.get().all_places and WebhookPlace.objects.count() == webhook_places.MOST
+    assert walk(run) == "succeeded" and report(run) == "It is cold"
+
+
+def test_what_stands_where_is_kept_as_keyed_hashes_and_only_until_somebody_has_it(desk, cast):
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    desk.send()
+    kept = set(WebhookPlace.objects.values_list("token", flat=True))
+    assert len(kept) == 3 and all(len(token) == 22 for token in kept)
+    other = webhooks.make_source(cast.agent, "till", by=SYSTEM)[0]
+    assert not kept & webhook_places.of(webhook_places.key_of(other), TEA).tokens, "each source has a key of its own"
+    walk(run)
+    assert not WebhookPlace.objects.exists()
+    desk.send({"type": "other"}, id="msg_2")
+    ReceivedWebhook.objects.filter(delivery="msg_2").update(state="dead")
+    webhooks.resolve(ReceivedWebhook.objects.get(delivery="msg_2"), "discard", by=actor(cast.otto))
+    assert not WebhookPlace.objects.exists()
+
+
+def test_a_source_from_before_there_were_such_hashes_gets_a_key_and_loses_nothing(desk, cast):
+    run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
+    other = start(cast, "test-hooked", {"thing": "milk"}, scope={})
+    desk.send()
+    WebhookPlace.objects.all().delete()
+    ReceivedWebhook.objects.update(all_places=False)
+    WebhookSource.objects.update(places_key=None)
+    assert walk(run) == "succeeded"
+    desk.send({"type": "changed", "data": {"thing": "milk", "now": "warm"}}, id="msg_2")
+    assert WebhookSource.objects.get().places_key_id and walk(other) == "succeeded"
+
+
+@pytest.mark.parametrize("value", [1, 1.0, True, False, 0, -0.0, None, "", "1", "True", 2**53 + 1, 1e300, 0.1, "é"])
+@pytest.mark.parametrize("wanted", [1, 1.0, True, 0, 0.0, None, "", "1", "True", "None", 2**53 + 1, 2**53, 1e300, 0.1, "é"])
+def test_by_its_hash_is_found_what_fits_and_nothing_else(value, wanted):
+    one, other = (webhook_places.of(b"key", {"a": {"b": each}}).tokens for each in (value, wanted))
+    assert (one == other) == webhooks.fits({"a.b": wanted}, {"a": {"b": value}})
 
 
 def test_the_sweep_gives_no_run_what_came_before_it_began(desk, cast):
