@@ -35,7 +35,8 @@ def field_of(setting: Setting, name: str, value: Any) -> Field:
         strong, text = "Not in the tool’s schema.", "It has no title or description. It is sent as it is."
         warns.append(Warn("unknown_argument", "warn", path, strong, text))
     title = str((schema or {}).get("title") or "")
-    return Field(path, title, name, value, shape(value), warns=tuple(warns), known=schema is not None, mono=schema is None)
+    told = setting.looked.facts.get(title, "") if setting.looked and title else ""
+    return Field(path, title, name, value, shape(value), warns=tuple(warns), known=schema is not None, mono=schema is None, told=told)
 
 
 def shape(value: Any) -> str:

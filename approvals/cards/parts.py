@@ -72,6 +72,7 @@ class Field:
     bold: bool = False
     covers: tuple[str, ...] = ()
     typed: str = ""  # of a value that no schema names: what it is, “text”
+    told: str = ""  # what was looked up about it, as “00932” says little by itself: not signed
 
     @property
     def says_its_name(self) -> bool:
@@ -306,9 +307,10 @@ class Card:
 
     @property
     def found(self) -> tuple[tuple[str, str], ...]:
-        """Everything found out, title by title; not again what the heading says."""
+        """Everything found out, title by title; not again what the heading says, or what stands beside an argument."""
         facts = self.looked.facts.items() if self.looked else ()
-        return (*(fact for fact in facts if not self.names or fact[0] != self.names), *self.known)
+        said = {self.names, *(field.title for field in self.fields if field.told)} - {""}
+        return (*(fact for fact in facts if fact[0] not in said), *self.known)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def look_at_payment(call: Call, arguments: Arguments) -> Looked:
         found = store.payment(db, arguments["payment"])
         _, record = store.customer(db, found["customer"])
     left = found["cents"] - found["back"]
-    facts = {"Paid by": f"{record['name']}, {found['card']}", "Paid": f"{euros(found['cents'])}, {found['invoice']}"}
+    facts = {"To": f"{record['name']}, back to the {found['card']}", "Payment": f"{euros(found['cents'])}, for {found['invoice']}"}
     facts |= {"Given back before": euros(found["back"]), "Left before this": euros(left)}
     return Looked(facts, paid=f"{found['cents'] / 100:.2f}", left=f"{left / 100:.2f}")
 

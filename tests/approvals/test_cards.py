@@ -176,6 +176,16 @@ def test_a_payment_says_what_it_takes_of_what_was_paid_and_how_far_the_limits_go
     assert (whole.amount.share, whole.amount.said) == ((), "All that was paid; nothing is left to give back after this.")
 
 
+def test_what_was_looked_up_of_an_argument_stands_beside_it_and_is_not_counted():
+    action = an_action({"amount": "1284.00", "account": "00932", "extra": "7"})
+    looked = Looked(facts={"To": "Brightwater Logistics, card ending 4417", "Left before this": "€1,284.00", "": "nothing"})
+    card = drawn(action, "payment", properties={"amount": {}, "account": {"title": "To"}}, looked=looked)
+    told = {field.name: (field.value, field.told) for field in card.fields}
+    assert told == {"account": ("00932", "Brightwater Logistics, card ending 4417"), "extra": ("7", "")}
+    assert ("Left before this", "€1,284.00") in card.found and "To" not in dict(card.found)
+    assert card.count == drawn(action, "payment", properties={"amount": {}, "account": {"title": "To"}}).count
+
+
 def test_a_statement_is_drawn_line_by_line_with_each_value_by_its_sign():
     text = "UPDATE invoices -- all of them\n   SET currency = $1\n WHERE issued_at < $2"
     card = drawn(an_action({"statement": text, "parameters": ["EUR", 3]}), "sql", dialect="postgres")
