@@ -32,7 +32,7 @@ class ReviewerGroup(models.Model):
 
 
 class GroupMember(models.Model):
-    """Somebody who is in a group now, since this version of it without a break."""
+    """Somebody who is in a group now, since this version of it without a break; its being closed is one."""
 
     group = models.ForeignKey(ReviewerGroup, on_delete=models.CASCADE, related_name="members")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")

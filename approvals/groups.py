@@ -63,11 +63,14 @@ def change(
             before = set(GroupMember.objects.filter(group=now).values_list("user_id", flat=True))
             _check_people(now.workspace_id, members, already=before)
             now.name, now.version = name, now.version + 1
+            opened = now.closed_at is not None and not closed
             now.closed_at = (now.closed_at or clock.now()) if closed else None
             _check_rules(now, members)
             lost = approvals_of(now, before - set(members))
             now.save(update_fields=["name", "version", "closed_at"])
             GroupMember.objects.filter(group=now).exclude(user__in=members).delete()
+            if opened:  # nobody was in it meanwhile: what they approved before does not come back with it
+                GroupMember.objects.filter(group=now).update(since=now.version)
             GroupMember.objects.bulk_create(GroupMember(group=now, user_id=pk, since=now.version) for pk in set(members) - before)
             _write_down(now, members, by=by, why=why)
             transaction.on_commit(partial(_tell, now.pk), robust=True)

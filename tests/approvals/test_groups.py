@@ -254,6 +254,23 @@ def test_renamed_it_is_the_same_and_closed_it_lets_nothing_through(cast, finance
     assert proposed.again().state == "approved"
 
 
+def test_what_was_approved_before_a_group_was_closed_does_not_count_once_it_is_open_again(cast, tess, finance):
+    asks(cast, finance)
+    proposed = propose_mail(cast)
+    approve(proposed, cast.riley)
+    asks(cast, None)
+    put(cast, finance, cast.riley, cast.sam, closed=True)
+    put(cast, finance, cast.riley, cast.sam, tess, closed=False)
+    told = page(cast.sam, proposed.url())
+    assert "0 of 2 approved" in told and "Riley was taken out of Finance, it was closed meanwhile, or Riley may no longer decide." in told
+    approve(proposed, cast.sam)
+    assert proposed.again().state == "waiting"
+    put(cast, finance, cast.riley, cast.sam, tess, name="Ledger")
+    assert "1 of 2 approved" in page(tess, proposed.url()), "another change takes nothing back"
+    approve(proposed, tess)
+    assert proposed.walk() == "succeeded" and len(sent) == 1
+
+
 # rules that could never be met -----------------------------------------------------------------------------------------------------
 
 
