@@ -239,6 +239,8 @@ api.add_router("", redaction)
 @api.exception_handler(Refusal)
 def refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
+    if "retry_after" in refusal.extra:
+        headers["Retry-After"] = str(refusal.extra["retry_after"])
     return HttpResponse(problems.as_json(refusal), status=refusal.status, content_type=problems.MEDIA_TYPE, headers=headers)
 
 

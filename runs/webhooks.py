@@ -29,7 +29,7 @@ from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
-from runs import log, standard_webhooks, starting, webhook_places
+from runs import log, standard_webhooks, starting, webhook_places, webhook_rate
 from runs.engine import workflow as workflows
 from runs.engine.workflow import Intake
 from runs.lifecycle import State
@@ -163,7 +163,7 @@ def address(source: WebhookSource) -> str:
 def receive(source_id: str, given: Mapping[str, str], body: bytes) -> Received:
     """Verify and store a webhook. Whatever is stored is applied, sooner or later, once. `given`: the request's headers.
 
-    NotVerified, WebhookTooLarge, or WebhookReused; nothing is kept then.
+    NotVerified, WebhookTooLarge, WebhookReused or TooManyWebhooks; nothing is kept then. What was stored before is never too many.
     """
     if len(body) > MAX_BODY:
         raise WebhookTooLarge(f"{len(body)} bytes; at most {MAX_BODY} are read.", limit=MAX_BODY)
@@ -193,6 +193,7 @@ def _store(source: WebhookSource, delivery: str, content: bytes, body: Payload) 
                 raise WebhookReused
             _count_again(first)
             return Received(first, again=True)
+        webhook_rate.check(source.pk)
         lately = ReceivedWebhook.objects.filter(source=source, digest=digest, received_at__gt=clock.now() - TWIN).exclude(state="repeated")
         twin = lately.order_by("received_at").first()
         if twin is not None:

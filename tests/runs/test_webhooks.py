@@ -15,6 +15,7 @@ from access.models import User
 from access.rules import SYSTEM
 from approvals import policy
 from artifacts import vault
+from artifacts.models import Payload
 from config import clock
 from runs import reading, signals, standard_webhooks, webhook_places, webhooks
 from runs.engine import executor, sweep
@@ -36,6 +37,12 @@ class Sender:
 
     def __init__(self, cast, workflow: str = "") -> None:
         self.source, self.secret = webhooks.make_source(cast.agent, "desk", workflow=workflow, by=SYSTEM)
+
+    @classmethod
+    def of(cls, source: WebhookSource, secret: str) -> "Sender":
+        sender = cls.__new__(cls)
+        sender.source, sender.secret = source, secret
+        return sender
 
     def signed(self, body: bytes, id: str, *, stamp: int | None = None, secret: str = "") -> dict[str, str]:
         stamp = int(clock.now().timestamp()) if stamp is None else stamp
@@ -102,6 +109,29 @@ def test_what_is_not_signed_by_the_source_just_now_is_refused_and_nothing_is_kep
     assert desk.send(b"x" * (webhooks.MAX_BODY + 1)).status_code == 413 and ReceivedWebhook.objects.count() == 0
     others = desk.signed(body, "msg_1")["webhook-signature"]
     assert desk.send(headers={"webhook-signature": f"v1,AAAA {others}"}).status_code == 201, "one of several is enough"
+
+
+def test_a_source_that_sends_too_many_is_told_when_to_go_on_and_nothing_of_it_is_kept(desk, cast, settings, monkeypatch):
+    settings.HANDRAIL_WEBHOOKS_A_MINUTE = 3
+    assert [desk.send({"n": n}, id=f"msg_{n}").status_code for n in range(3)] == [201] * 3
+    kept = Payload.objects.count(), ReceivedWebhook.objects.count()
+    answer = desk.send({"n": 4}, id="msg_4")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (429, "application/problem+json")
+    assert answer.json()["type"].endswith(":too-many-webhooks") and 0 < int(answer.headers["Retry-After"]) <= 60
+    assert desk.send({"n": 0}, id="msg_0").status_code == 200, "what is there already is no more"
+    till = webhooks.make_source(cast.agent, "till", by=SYSTEM)
+    other = Sender.of(*till)
+    assert (Payload.objects.count() - 2, ReceivedWebhook.objects.count()) == kept, "but for the other source's secret and key"
+    assert other.send({"n": 4}).status_code == 201, "each source has a limit of its own"
+    later = clock.now() + timedelta(seconds=int(answer.headers["Retry-After"]))
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert desk.send({"n": 4}, id="msg_4").status_code == 201
+
+
+def test_of_many_at_once_no_more_are_kept_than_a_source_may_send(desk, settings):
+    settings.HANDRAIL_WEBHOOKS_A_MINUTE = 3
+    answers = together([lambda n=n: desk.send({"n": n}, id=f"msg_{n}") for n in range(8)])
+    assert sorted(answer.status_code for answer in answers) == [201] * 3 + [429] * 5
 
 
 def test_the_signature_is_that_of_the_specification():
@@ -252,7 +282,8 @@ def test_the_run_that_a_webhook_starts_begins_with_it_or_not_at_all(cast, monkey
     assert ReceivedWebhook.objects.get().state == "applied" and types(Run.objects.get())[:2] == ["run.created", "webhook.received"]
 
 
-def test_the_one_that_fits_is_found_behind_a_thousand_others_and_no_other_is_opened(desk, cast, monkeypatch):
+def test_the_one_that_fits_is_found_behind_a_thousand_others_and_no_other_is_opened(desk, cast, settings, monkeypatch):
+    settings.HANDRAIL_WEBHOOKS_A_MINUTE = 10_000
     run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
     for n in range(3):
         desk.send({"type": "changed", "data": {"thing": f"milk {n}", "now": "cold"}}, id=f"other_{n}")
