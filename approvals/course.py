@@ -132,6 +132,10 @@ class Course:
     recall: stops.Recalling | None = None
 
     @property
+    def answered(self) -> int:
+        return sum(bool(each.answer_seq) for each in self.exchanges)
+
+    @property
     def asked_open(self) -> bool:
         return any(each.is_open for each in self.exchanges)
 

@@ -1,18 +1,19 @@
 """What was asked about an action and what the agent answered, as people see it. Made of renditions only, like all of the course."""
 
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from access import naming
 from access.rules import Actor
-from approvals import asking
+from approvals import asking, sourcing
 from approvals.asking import Said
 from approvals.models import ProposedAction
+from approvals.sourcing import EVENT, Claim, Source
 from artifacts import vault
-
-EVENT = re.compile(r"(?<![\w&#/])#(\d{1,9})\b")
+from artifacts.rendition import is_cut
+from runs.models import Event
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Exchange:
     answered_at: datetime | None = None
     cites: tuple[int, ...] = ()
     closed: bool = False
+    claims: tuple[Claim, ...] = ()  # what the answer says, held against the events that it names
+
+    @property
+    def unsourced(self) -> int:
+        return sum(claim.state in ("missing", "unsourced") for claim in self.claims)
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -49,7 +55,30 @@ def exchanges(action: ProposedAction, actor: Actor, *, waits: bool) -> tuple[Exc
         return ()
     texts = vault.shown(pk for said in told for pk in (said.payload, said.answer_payload) if pk)
     names = naming.people({said.by for said in told})
-    return tuple(_exchange(said, texts, names, actor, waits) for said in told)
+    told = [_exchange(said, texts, names, actor, waits) for said in told]
+    sources = _sources(action, {seq for each in told for seq in each.named})
+    return tuple(_checked(each, sources) for each in told)
+
+
+def _sources(action: ProposedAction, seqs: set[int]) -> Mapping[int, Source]:
+    """What may be shown of some events of the run. Two queries, none if there are none."""
+    if not seqs:
+        return {}
+    rows = Event.objects.filter(run_month=action.run.month, run_id=action.run_id, seq__in=seqs).values_list("seq", "payloads")
+    kept = {seq: [UUID(pk) for pk in payloads.values()] for seq, payloads in rows}
+    texts = vault.shown(pk for pks in kept.values() for pk in pks)
+    return {seq: _source([texts[pk] for pk in pks if pk in texts]) for seq, pks in kept.items() if pks}
+
+
+def _source(shown: list[vault.Shown]) -> Source:
+    partly = any(each.hidden or each.erased_at or is_cut(each.text) for each in shown)
+    return Source("\n".join(each.text for each in shown if not each.erased_at), partly)
+
+
+def _checked(each: Exchange, sources: Mapping[int, Source]) -> Exchange:
+    if not each.answer_seq:
+        return each
+    return replace(each, claims=sourcing.claims(each.answer, sources, upto=each.answer_seq, cites=each.cites))
 
 
 def _exchange(said: Said, texts: dict[UUID, vault.Shown], names: dict[str, str], actor: Actor, waits: bool) -> Exchange:

@@ -23,6 +23,8 @@ ITSELF = {
     "vat_number": "The account’s VAT number is",
     "refunds_to": "The account takes refunds to its",
 }
+SAID_FIRST = ("amount", "status", "date", "method")
+JOINED = {("status", "date"): " on ", ("date", "method"): " by ", ("status", "method"): " by "}
 SENTENCE = re.compile(r"(?<=[^\W\d][.!?])\s+")  # not after the day of a date: “20. November”
 WRAPPED = 56  # characters of a line that a mail program broke
 
@@ -31,7 +33,8 @@ def answer_to_question(question: str, ticket: Ticket, account: Mapping[str, Any]
     """(text, the events it names). `sources`: the sequence numbers of the events that keep the ticket and the account."""
     words = {word.casefold() for word in WORD.findall(question)} - USUAL
     message = [(line, f"The message says: “{line[:LONGEST]}”") for line in _sentences(ticket.text)]
-    found = [*_about(words, message, sources["ticket"]), *_about(words, _nearest(words, _facts(account)), sources["account"])]
+    named = {word.casefold() for word in WORD.findall(f"{ticket.subject} {ticket.text}") if any(each.isdecimal() for each in word)}
+    found = [*_about(words, message, sources["ticket"]), *_about(words, _nearest(words, named, _facts(account)), sources["account"])]
     if not found:
         ticket_at, account_at = sources["ticket"], sources["account"]
         return f"I find nothing about that in the message (#{ticket_at}) or the account (#{account_at}), and I know no more.", []
@@ -58,11 +61,11 @@ def _about(words: set[str], facts: Iterable[tuple[str, str]], seq: int) -> list[
     return [(f"{told} (#{seq}).", seq) for told in [told for count, told in shared if (count, told) in best][:FOUND]]
 
 
-def _nearest(words: set[str], facts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Of what an account says, what shares most with the question: of two invoices the one that it names."""
-    counted = [(len(words & {word.casefold() for word in WORD.findall(known_by)}), (known_by, told)) for known_by, told in facts]
-    most = max((count for count, _ in counted), default=0)
-    return [fact for count, fact in counted if count == most]
+def _nearest(words: set[str], named: set[str], facts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Of what an account says, what shares most with the question: of two invoices the one that it names, else that of the message."""
+    counted = [(each & words, each & named, fact) for fact in facts for each in [{word.casefold() for word in WORD.findall(fact[0])}]]
+    most = max(((len(asked), len(told)) for asked, told, _ in counted), default=(0, 0))
+    return [fact for asked, told, fact in counted if (len(asked), len(told)) == most]
 
 
 def _facts(account: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -85,17 +88,43 @@ def _listed(key: str, one: Mapping[str, Any]) -> str:
     told = f"The account has {count} payment{'' if len(paid) == 1 else 's'} for "
     if not paid:
         return told + _with_details(one, "number")
-    return f"{told}{_short(one.get('number', 'an invoice'))}: {_joined([_with_details(each, 'id') for each in paid])}"
+    return f"{told}{_short(one.get('number', 'an invoice'))}{_payments(paid)}"
+
+
+def _payments(paid: list[Mapping[str, Any]]) -> str:
+    """“, both €1,284.00, settled: PAY-88120, scheduled payment, and PAY-88121, retry after timeout”: once what is the same of all."""
+    details = [_details(each, "id") for each in paid]
+    shared = [pair for pair in details[0] if len(paid) > 1 and all(pair in each for each in details)]
+    own = [
+        _phrase([("id", _name(one, "id")), *(pair for pair in each if pair not in shared)]) for one, each in zip(paid, details, strict=True)
+    ]
+    all_of = f", {'both' if len(paid) == 2 else 'all'} {_phrase(shared)}" if shared else ""
+    return f"{all_of}: {'; '.join(own[:-1])}{',' if ',' in own[0] else ''} and {own[-1]}" if len(own) > 1 else f": {own[0]}"
 
 
 def _with_details(one: Mapping[str, Any], first: str) -> str:
-    """“PAY-88120 (24 Nov 2026, €1,284.00, settled)”"""
-    details = []
-    for key, value in one.items():
-        if key not in (first, "currency") and isinstance(value, str | int | float) and value != "":
-            details.append(_sum(value, str(one.get("currency", ""))) if key == "amount" else _short(value))
-    name = _short(one.get(first, "")) or "one without a name"
-    return f"{name} ({', '.join(details)})" if details else name
+    """“INV-20877 (€412.50, 20 Nov 2026)”"""
+    details = _details(one, first)
+    return f"{_name(one, first)} ({_phrase(details)})" if details else _name(one, first)
+
+
+def _phrase(details: list[tuple[str, str]]) -> str:
+    """“€1,284.00, settled on 24 Nov 2026 by card ending 4417”"""
+    said = ""
+    for (before, _), (key, text) in zip([("", ""), *details], details, strict=False):
+        said += (JOINED.get((before, key), ", ") if said else "") + text
+    return said
+
+
+def _name(one: Mapping[str, Any], first: str) -> str:
+    return _short(one.get(first, "")) or "one without a name"
+
+
+def _details(one: Mapping[str, Any], first: str) -> list[tuple[str, str]]:
+    """What else it says, by its keys, in the order in which people say it."""
+    found = [(key, value) for key, value in one.items() if key not in (first, "currency") and isinstance(value, str | int | float)]
+    told = [(key, _sum(value, str(one.get("currency", ""))) if key == "amount" else _short(value)) for key, value in found if value != ""]
+    return sorted(told, key=lambda pair: SAID_FIRST.index(pair[0]) if pair[0] in SAID_FIRST else len(SAID_FIRST))
 
 
 def _sum(value: Any, currency: str) -> str:

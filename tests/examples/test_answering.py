@@ -22,9 +22,8 @@ def test_what_the_account_says_is_told_in_sentences_with_days_and_sums_as_people
     ticket, sources = read(MAIL.encode()), {"ticket": 9, "account": 15}
     answer, cites = answer_to_question("Which payments came for INV-20931?", ticket, ACCOUNTS[0], sources)
     assert answer == (
-        "The account has two payments for INV-20931:"
-        " PAY-88120 (24 Nov 2026, €1,284.00, settled, card ending 4417, scheduled payment)"
-        " and PAY-88121 (24 Nov 2026, €1,284.00, settled, card ending 4417, retry after timeout) (#15)."
+        "The account has two payments for INV-20931, both €1,284.00, settled on 24 Nov 2026 by card ending 4417:"
+        " PAY-88120, scheduled payment, and PAY-88121, retry after timeout (#15)."
     )
     assert cites == [15]
     answer, _ = answer_to_question("Why is accounts@brightwater.example copied in?", ticket, ACCOUNTS[0], sources)
@@ -37,3 +36,12 @@ def test_what_the_account_says_is_told_in_sentences_with_days_and_sums_as_people
         == "The account takes refunds to its card ending 4417 (#15)."
     )
     assert answer_to_question("Which notes?", ticket, odd, sources)[0] == "Under notes the account lists called twice (#15)."
+
+
+def test_of_what_is_asked_after_alike_the_one_that_the_message_names_is_told() -> None:
+    ticket = read(MAIL.replace("INV-20877", "INV-20931").encode())
+    answer, _ = answer_to_question("Which payments did you compare?", ticket, ACCOUNTS[0], {"ticket": 9, "account": 15})
+    assert "for INV-20931" in answer and "INV-19804" not in answer
+    one, _ = answer_to_question("What of INV-19804?", ticket, ACCOUNTS[0], {"ticket": 9, "account": 15})
+    paid = "PAY-81377, €1,284.00, settled on 24 Aug 2026 by card ending 4417, scheduled payment"
+    assert one == f"The account has one payment for INV-19804: {paid} (#15)."

@@ -1,0 +1,149 @@
+"""Whether what an answer says stands in the events that it names for it. Pure: it is given the text and what may be shown of the events.
+
+An agent names an event behind what it takes from there: “The account has two payments (#15).” Of such a sentence those values are looked
+for that can be found word by word: what is quoted, numbers of things, sums, days and addresses. Whether the sentence is true nobody can
+look up; whether it cites what is not there, or nothing at all, can be.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+State = Literal["stands", "missing", "hidden", "plain", "unsourced"]
+EVENT = re.compile(r"(?<![\w&#/])#(\d{1,9})\b")
+MOST, LONGEST = 12, 90  # rows under an answer, and characters of a quotation in one
+_QUOTED = re.compile(r"“([^“”]{3,})”|\"([^\"]{3,})\"")
+_VALUE = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
+    r"|\b[A-Z]{2,}-\w*\d\w*"  # the number of a thing
+    r"|[€£$]\s?\d[\d,]*(?:\.\d+)?"  # a sum
+    r"|\b\d{1,2}\.? (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{4}\b"  # a day
+    r"|\b\d{4}-\d\d-\d\d\b"
+    r"|(?<!#)\b\d{4,}\b"
+)
+_ENDS = re.compile(r"(?<=[^\W\d][.!?])\s+|(?<=[)%”][.!?])\s+|(?<=\d{3}[.!?])\s+|\n+")  # not after the day of a date: “20. November”
+_WORDS = re.compile(r"\w+")
+_FEW = 3  # words of a sentence that need no source: “Yes, I did.”
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What an answer says with one event for it, or with none (`seq` 0).
+
+    stands: all of it is there. missing: it is not. hidden: it is not in the part that may be shown. plain: a sentence of which nothing can
+    be looked for. unsourced: a sentence that names no event.
+    """
+
+    state: State
+    seq: int
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What may be shown of an event. `partly`: some of it is hidden, or cut off."""
+
+    text: str
+    partly: bool = False
+
+
+def claims(answer: str, sources: Mapping[int, Source], *, upto: int, cites: Sequence[int] = ()) -> tuple[Claim, ...]:
+    """What the answer says, sentence by sentence. Only events below `upto` count as named; `sources` holds those that could be read.
+
+    `cites`: events that come with the answer; those that it does not write at a sentence are for all sentences without one.
+    """
+    found: list[Claim] = []
+    written = {int(each) for each in EVENT.findall(answer)}
+    for_all = [seq for seq in cites if seq not in written]
+    for sentence in _sentences(answer):
+        named = [seq for seq in dict.fromkeys(int(each) for each in EVENT.findall(sentence)) if 0 < seq < upto] or for_all
+        bare = EVENT.sub("", sentence)
+        if not named and len(_WORDS.findall(bare)) > _FEW:
+            found.append(Claim("unsourced", 0, (_short(bare),)))
+        found.extend(_of_one(_values(bare), named, sources) if named else ())
+    found.extend(Claim("plain", seq, ()) for seq in for_all if all(each.seq != seq for each in found))
+    return tuple(_joined(found))[:MOST]
+
+
+def _of_one(values: list[str], named: list[int], sources: Mapping[int, Source]) -> Iterable[Claim]:
+    """A sentence that names several events may take one thing from each."""
+    left = list(values)
+    for seq in named:
+        here = [value for value in left if seq in sources and _stands(value, sources[seq].text)]
+        left = [value for value in left if value not in here]
+        if here:
+            yield Claim("stands", seq, tuple(here))
+        elif not values or seq not in sources:
+            yield Claim("plain", seq, ())
+    if left:
+        partly = any(seq not in sources or sources[seq].partly for seq in named)
+        yield Claim("hidden" if partly else "missing", named[-1], tuple(left))
+
+
+def _sentences(answer: str) -> Iterable[str]:
+    """Cut at the ends of sentences, not at those within a quotation."""
+    whole = _QUOTED.sub(lambda quoted: "“" + "x" * (len(quoted[0]) - 2) + "”", answer)
+    begin = 0
+    for end in [*(match.span() for match in _ENDS.finditer(whole)), (len(answer), len(answer))]:
+        if answer[begin : end[0]].strip():
+            yield answer[begin : end[0]].strip()
+        begin = end[1]
+
+
+def _values(sentence: str) -> list[str]:
+    """In the order in which they are written. A value within a quotation is part of it."""
+    quoted = [match[1] or match[2] for match in _QUOTED.finditer(sentence)]
+    others = _VALUE.findall(_QUOTED.sub(" ", sentence))
+    return list(dict.fromkeys([*(f"“{each}”" for each in quoted), *others]))
+
+
+def _stands(value: str, text: str) -> bool:
+    there = _plain(text)
+    return any(re.search(rf"(?<!\w){re.escape(form)}(?!\w)", there) for form in map(_plain, _forms(value)) if form)
+
+
+def _forms(value: str) -> Iterable[str]:
+    """The ways in which a record may write it: “€1,284.00” as 1284.00, “24 Nov 2026” as 2026-11-24."""
+    if value.startswith("“"):
+        yield value[1:-1]
+        yield value[1:-1].rstrip(".!?…")
+        return
+    yield value
+    if value[0] in "€£$":
+        yield value[1:]
+        yield value[1:].replace(",", "")
+        yield value[1:].replace(",", "").removesuffix(".00")
+    for written in ("%d %b %Y", "%d %B %Y"):
+        with suppress(ValueError):
+            yield datetime.strptime(value.replace(". ", " "), written).date().isoformat()
+
+
+def _plain(text: str) -> str:
+    """Without what a mail program or JSON adds: folded lines, quotation marks, capitals."""
+    return " ".join(text.replace("\\n", " ").translate(_QUOTES).casefold().split())
+
+
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
+
+
+def _joined(found: list[Claim]) -> Iterable[Claim]:
+    """What several sentences take from one event, in one row."""
+    rows: dict[tuple[State, int, tuple[str, ...]], Claim] = {}
+    for each in found:
+        key = (each.state, each.seq, () if each.seq else each.values)
+        before = rows[key].values if key in rows else ()
+        rows[key] = Claim(each.state, each.seq, tuple(dict.fromkeys((*before, *each.values))))
+    stood = {each.seq for each in rows.values() if each.state != "plain"}
+    for claim in rows.values():
+        if claim.state != "plain" or claim.seq not in stood:
+            yield Claim(claim.state, claim.seq, tuple(_short(value) for value in claim.values))
+
+
+def _short(value: str) -> str:
+    if len(value) <= LONGEST:
+        return value
+    cut = value[:LONGEST].rsplit(" ", 1)[0].rstrip(" ,;:.")
+    return f"{cut}…”" if value.startswith("“") else f"{cut}…"

@@ -1,0 +1,54 @@
+"""What an answer says is held against the events that it names: what stands there, what does not, and what names none."""
+
+from approvals.sourcing import LONGEST, MOST, Claim, Source, claims
+
+MAIL = "From: Marta\n\nWe've been charged twice for INV-20931. Our accounts\nteam can file it.\n"
+ACCOUNT = '{"payments": [{"id": "PAY-88120", "date": "2026-11-24", "amount": "1284.00", "paid_by": "card ending 4417"}]}'
+SOURCES = {9: Source(MAIL), 15: Source(ACCOUNT)}
+
+
+def said(answer: str, sources: dict[int, Source] = SOURCES) -> list[tuple[str, int, tuple[str, ...]]]:
+    return [(each.state, each.seq, each.values) for each in claims(answer, sources, upto=30)]
+
+
+def test_what_stands_in_the_event_that_is_named_is_found_however_a_record_writes_it():
+    assert said("The account has PAY-88120 of €1,284.00, 24 Nov 2026, card ending 4417 (#15).") == [
+        ("stands", 15, ("PAY-88120", "€1,284.00", "24 Nov 2026", "4417"))
+    ]
+    assert said("She writes: “Our accounts team can file it.” (#9).") == [("stands", 9, ("“Our accounts team can file it.”",))]
+    assert said("She writes: “We’ve been charged twice for INV-20931. Our accounts team” (#9).")[0][0] == "stands"
+
+
+def test_what_does_not_stand_there_is_said_and_a_part_of_a_number_is_no_find():
+    assert said("The account has PAY-88121 (#15).") == [("missing", 15, ("PAY-88121",))]
+    assert said("The account has PAY-8812 and €284.00 (#15).") == [("missing", 15, ("PAY-8812", "€284.00"))]
+    assert said("Paid were €1,284.00, she says “never” (#15).") == [("stands", 15, ("€1,284.00",)), ("missing", 15, ("“never”",))]
+
+
+def test_a_sentence_that_names_no_event_is_told_as_it_is():
+    found = said("It is due (#15). Brightwater asked for this copy in May. Yes, I did.")
+    assert found == [("plain", 15, ()), ("unsourced", 0, ("Brightwater asked for this copy in May.",))]
+    assert said("Brightwater has asked for this since May (#31).")[0][0] == "unsourced"  # not there yet when it was said
+
+
+def test_what_is_not_in_the_part_that_may_be_shown_may_stand_in_the_other():
+    assert said("Copied to pay@brightwater.example (#15).", {15: Source("{}", partly=True)}) == [
+        ("hidden", 15, ("pay@brightwater.example",))
+    ]
+    assert said("It was INV-1 (#12).", {}) == [("hidden", 12, ("INV-1",))]
+
+
+def test_one_sentence_may_take_from_two_events_and_two_sentences_from_one():
+    assert said("INV-20931 was paid by PAY-88120 (#9, #15).") == [("stands", 9, ("INV-20931",)), ("stands", 15, ("PAY-88120",))]
+    assert said("It is PAY-88120 (#15). The card ends with 4417 (#15).") == [("stands", 15, ("PAY-88120", "4417"))]
+
+
+def test_an_event_that_comes_with_the_answer_and_is_not_written_in_it_is_for_all_that_names_none():
+    found = claims("It is PAY-88120. She wrote INV-20931 (#9).", SOURCES, upto=30, cites=(9, 15, 3))
+    assert [(each.state, each.seq) for each in found] == [("stands", 15), ("plain", 3), ("stands", 9)]
+
+
+def test_a_long_answer_gives_no_endless_list():
+    found = claims(" ".join(f"This number {n} says nothing of it at all." for n in range(50)), {}, upto=9)
+    assert len(found) <= MOST and all(len(value) <= LONGEST + 2 for each in found for value in each.values)
+    assert claims("", {}, upto=9) == () and isinstance(found[0], Claim)
