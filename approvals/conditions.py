@@ -134,10 +134,17 @@ def checked(conditions: Iterable[Condition]) -> list[dict[str, str]]:
 
 
 def said(condition: Condition) -> str:
-    """The condition as a person reads it: “some value of account is 417”."""
-    what, value = condition["what"], condition.get("value", "")
-    words = [WHATS[what], short(condition.get("path", "")), TESTS[condition["test"]], VALUES.get(what, {}).get(value, value)]
-    return " ".join(word for word in words if word)
+    """The condition as a person reads it: “some value of to[*] is 417”, “account is 417”, “its amount is more than €1,000”."""
+    what, path = condition["what"], condition.get("path", "")
+    subject = "" if what == "argument" and _ONE.fullmatch(path) else WHATS[what]
+    return " ".join(word for word in (subject, short(path), TESTS[condition["test"]], _value(what, condition.get("value", ""))) if word)
+
+
+def _value(what: str, value: str) -> str:
+    figure, _, currency = value.partition(" ")
+    if what == "amount" and (amount := money.read(figure)) is not None:
+        return money.spell(amount, currency).removesuffix(".00")
+    return VALUES.get(what, {}).get(value, value)
 
 
 def short(path: str) -> str:
@@ -316,6 +323,7 @@ def _plain(segment: Any) -> bool:
 
 
 _SHORT = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[(?:\d{1,6}|\*)\])*", re.ASCII)
+_ONE = re.compile(r"\$\.[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d{1,6}\])*", re.ASCII)  # a path at which there is one value or none
 
 
 def _spelled(path: str) -> str:

@@ -15,7 +15,7 @@ from access.errors import NotFound, Refusal
 from access.ids import as_uuid
 from access.places import Place
 from access.templatetags.handrail import spell
-from approvals import canonical, freezes, policy_views, simulating, trying
+from approvals import canonical, freezes, policy, policy_views, policy_words, simulating, trying
 from approvals.canonical import NotCanonical
 from approvals.figures import listed
 from approvals.models import ProposedAction
@@ -51,7 +51,7 @@ def section(request: HttpRequest) -> HttpResponse:
 def simulator(request: HttpRequest) -> HttpResponse:
     here = places.place(request, "policies.manage")
     if request.method != "POST":
-        return _drawn(request, here, Typed(tool=_first_tool(request.GET.get("tool", ""))))
+        return _drawn(request, here, _first(here.id, request.GET.get("tool", "")))
     typed = _typed(request)
     try:
         wanted = _wanted(request, here, typed)
@@ -85,6 +85,9 @@ def _drawn(
         "past": past,
         "title": TOOLS[past.tool].title if past else chosen.title if chosen else typed.tool,
     }
+    if found is None and error is None:
+        asked = [rule for rule in policy.rules(here.id) if rule.tool in ("", typed.tool)]
+        context["asked"] = policy_words.lines(asked)
     if found is not None:
         context |= {"needs": _needs(found), "without": _without(found), "able": listed([user.name for user in found.able], most=6)}
         context |= {"within": spell(found.rule.expires_after.total_seconds()) if found.rule else ""}
@@ -134,9 +137,13 @@ def _tools() -> list[tuple[str, str]]:
     return sorted(((tool.name, tool.title) for tool in TOOLS.values() if tool.effect != "read"), key=lambda each: each[1].casefold())
 
 
-def _first_tool(wanted: str) -> str:
+def _first(workspace_id: UUID, tool: str) -> Typed:
+    """The form before anything was typed: of the tool that is asked for, else of what was proposed last, by whom."""
     known = [name for name, _ in _tools()]
-    return wanted if wanted in known else next(iter(known), "")
+    if tool in known:
+        return Typed(tool=tool)
+    newest = next((each for each in trying.last(workspace_id)[:RECENT] if each.tool in known), None)
+    return Typed(tool=newest.tool, agent=str(newest.run.agent_id)) if newest else Typed(tool=next(iter(known), ""))
 
 
 def _blank(tool: Tool) -> str:

@@ -77,7 +77,9 @@ def settings(actor: Actor, typed: Wishes | None = None) -> dict[str, Any]:
         "rows": list(_rows(actor, wishes)),
         "wishes": wishes,
         "zones": zones(),
+        "times": _times(wishes),
         "day": list(_quiet_parts(wishes)),
+        "off": _away_next(wishes),
         "lets_through": wishes.lets_through,
         "email": User.objects.filter(pk=actor.user_id).values_list("email", flat=True).first(),
         "has_mail": django_settings.HANDRAIL_MAIL,
@@ -112,6 +114,18 @@ def _rows(actor: Actor, wishes: Wishes) -> Iterable[Row]:
         if actor.somewhere(needs):
             chosen = wishes.channels.get(kind, ())
             yield Row(kind, title, sub, "mail" in chosen, "webhook" in chosen)
+
+
+def _times(wishes: Wishes) -> list[str]:
+    """The times of day that are offered: every half hour, and what was chosen, whatever it is."""
+    chosen = {each.strftime("%H:%M") for each in (wishes.quiet.start, wishes.quiet.end) if each is not None}
+    return sorted(chosen | {f"{hour:02}:{minute:02}" for hour in range(24) for minute in (0, 30)})
+
+
+def _away_next(wishes: Wishes) -> dict[str, str]:
+    """The days that the form of being away begins with: a week from tomorrow, by the person's own clock."""
+    tomorrow = clock.now().astimezone(quiet.zone(wishes.quiet.zone)).date() + timedelta(days=1)
+    return {"from": tomorrow.isoformat(), "until": (tomorrow + timedelta(days=6)).isoformat()}
 
 
 def _quiet_parts(wishes: Wishes) -> Iterable[tuple[int, int]]:

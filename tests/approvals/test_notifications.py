@@ -394,6 +394,10 @@ def test_a_person_keeps_what_they_chose_and_sees_the_secret_once(cast, hook, mai
     wishes = preferences.of(cast.sam.pk)
     assert wishes.channels["waits"] == ("webhook",) and wishes.channels["soon"] == () and not wishes.lets_through
     assert wishes.quiet == Quiet(time(18, 30), time(8), True, "Europe/Lisbon")
+    assert "18:30 to 08:00, and all weekend" in text(browser.get("/notifications"))
+    assert browser.post("/notifications", chosen | {"quiet_from": "18:47"}).status_code == 303
+    assert "<option selected>18:47</option>" in browser.get("/notifications").content.decode(), "also what the list does not offer"
+    assert browser.post("/notifications", chosen).status_code == 303
     for wrong in ({"quiet_from": "18:30", "quiet_to": ""}, {"quiet_from": "6pm"}, {"zone": "Mars/Base"}, {"quiet_to": "18:30"}):
         answer = browser.post("/notifications", chosen | wrong)
         assert answer.status_code == 422 and "Nothing was saved" in text(answer)

@@ -102,11 +102,16 @@ def test_a_condition_that_cannot_be_understood_is_refused(condition):
 def test_a_path_may_be_typed_as_it_is_said_and_is_kept_in_full():
     short = conditions.checked([ask("argument", "is", "EUR", "currency"), ask("every", "ends", "@nordwind.example", "to[*]")])
     assert [each["path"] for each in short] == ["$.currency", "$.to[*]"]
-    assert [conditions.said(each) for each in short] == [
-        "some value of currency is EUR",
-        "every value of to[*] ends with @nordwind.example",
-    ]
+    assert [conditions.said(each) for each in short] == ["currency is EUR", "every value of to[*] ends with @nordwind.example"]
     assert "path" not in conditions.checked([ask("amount", "more", "500 EUR", "left.behind")])[0], "only an argument has a path"
+
+
+def test_a_condition_is_said_in_plain_words_and_not_more_loosely_than_it_holds():
+    assert conditions.said(ask("argument", "is", "x", "$.to[*].name")) == "some value of to[*].name is x", "there may be several"
+    assert conditions.said(ask("argument", "is", "x", "$.to[0:2]")) == "some value of $.to[0:2] is x"
+    assert conditions.said(ask("argument", "starts", "ACC-", "$.accounts[0].id")) == "accounts[0].id starts with ACC-"
+    assert conditions.said(ask("amount", "more", "1000 EUR")) == "its amount is more than €1,000"
+    assert conditions.said(ask("amount", "at_most", "0.50 CHF")) == "its amount is at most 0.50 CHF"
 
 
 def test_the_first_rule_that_matches_counts():

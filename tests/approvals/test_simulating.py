@@ -230,6 +230,21 @@ def test_trying_says_what_it_needs_who_could_decide_and_what_would_be_without_th
     assert counted() == before
 
 
+def test_before_it_is_tried_the_page_names_the_rules_of_what_was_proposed_last(
+    cast: Cast, ada: Client, django_assert_max_num_queries: Any
+) -> None:
+    propose_mail(cast)
+    said = text(ada.get("/policies/simulator"))
+    assert "1 rule would be asked 1 Outside e-mail, known customer Whatever its arguments One reviewer" in said
+    for _ in range(6):
+        propose_mail(cast)
+    with django_assert_max_num_queries(20):
+        assert "1 rule would be asked" in text(ada.get("/policies/simulator?tool=send_mail"))
+    none = {"base": policy.newest(cast.workspace.pk).version, "why": "To see.", "by": person(cast.ada.pk)}
+    policy.put_in_force(cast.workspace.pk, [], **none)
+    assert "No rule covers it, so it is refused" in text(ada.get("/policies/simulator"))
+
+
 def test_a_past_action_is_tried_without_showing_its_arguments(cast: Cast, ada: Client) -> None:
     past = propose_mail(cast, body="Code 4711 for Hutnicza 12").action
     page = ada.post("/policies/simulator", form(cast, past=str(past.pk), arguments=""))

@@ -215,8 +215,8 @@ def test_what_it_compares_arguments_with_lies_in_the_vault_and_once_erased_it_co
     grant.refresh_from_db()
     assert "Gdynia" not in str(StandingGrant.objects.values().get(pk=grant.pk)) and grant.conditions[1]["value"] == "write"
     client.force_login(cast.riley)
-    assert "some value of fields.city is Gdynia" in text(client.get(f"/standing-grants/{grant.pk}"))
+    assert "fields.city is Gdynia" in text(client.get(f"/standing-grants/{grant.pk}"))
     assert changing(cast).state == "succeeded"
     vault.erase(grant.kept, by=cast.ada)
     assert changing(cast, record="ACC-2").state == "waiting"
-    assert "some value of fields.city is" in text(client.get(f"/standing-grants/{grant.pk}"))
+    assert "fields.city is" in text(client.get(f"/standing-grants/{grant.pk}"))

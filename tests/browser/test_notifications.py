@@ -13,13 +13,15 @@ from tests.stack import Stack
 
 def choose(page: Page) -> None:
     page.get_by_label("A request is yours to decide, e-mail").uncheck()
-    page.get_by_label("From", exact=True).first.fill("18:30")
-    page.get_by_label("To", exact=True).fill("08:00")
+    hours = page.get_by_role("region", name="Quiet hours")
+    hours.get_by_role("combobox", name="From", exact=True).select_option("18:30")
+    hours.get_by_role("combobox", name="To", exact=True).select_option("08:00")
     page.get_by_label("Time zone").select_option("Europe/Lisbon")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Saved. It counts for what is told from now on.")).to_be_visible()
     expect(page.get_by_label("A request is yours to decide, e-mail")).not_to_be_checked()
     expect(page.get_by_label("Time zone")).to_have_value("Europe/Lisbon")
+    expect(hours).to_contain_text("18:30 to 08:00")
 
 
 def test_riley_chooses_what_reaches_her_and_names_sam_while_she_is_away(
