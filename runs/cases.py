@@ -33,11 +33,13 @@ from runs.story.work import TROUBLE
 
 UNCLEAR = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)  # somebody must say what happened
 PAGE = 20
-TRAIL = 3
+TRAIL, DONE = 3, 2  # failures, and completed steps before them, that are told
 LATELY = timedelta(hours=24)
 RECENT = 10
+STEPS = ("step", "model", "perform")  # kinds of journal entries that are told as done
 FAILURES = ("step.failed", "effect.undo_failed", "action.unknown", "action.executed")
 TOLD = tuple({"run.parked", *FAILURES, *ledger.TOLD})
+NAMED = ("action.proposed", "action.redeemed")  # they say of which tool a step is that does what was approved
 WORDS: Mapping[str, str] = {
     "retry": "Try again",
     "compensate": "Undo everything",
@@ -54,13 +56,15 @@ CHOSE: Mapping[str, tuple[str, str]] = {  # choice → its colour, and its word 
 
 @dataclass(frozen=True)
 class Mark:
-    """One line of what led here: the same failure, one or more times. `seq` and `at` are of the last, `first` of the first."""
+    """One line of what led here: the same failure, one or more times, or what was done before. `seq` and `at` are of the last, `first` of
+    the first."""
 
     seq: int
     words: str
     at: datetime
     first: int
     times: int = 1
+    state: str = "failed"  # or done
 
 
 @dataclass(frozen=True)
@@ -184,11 +188,14 @@ def board(actor: Actor) -> Board:
 
 
 def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
-    theirs = Event.objects.filter(run_month__in={run.month for run in runs}, run_id__in=[run.pk for run in runs], type__in=TOLD)
+    types = (*TOLD, *NAMED)
+    theirs = Event.objects.filter(run_month__in={run.month for run in runs}, run_id__in=[run.pk for run in runs], type__in=types)
     events = theirs.order_by("seq").values_list("run_id", "seq", "body", "payloads")
     told: dict[UUID, list[Told]] = defaultdict(list)
     for run_id, seq, body, payloads in events:
         told[run_id].append((seq, orjson.loads(body), payloads))
+    tools = {run_id: _tools(lines) for run_id, lines in told.items()}
+    told = {run_id: [line for line in lines if line[1]["type"] in TOLD] for run_id, lines in told.items()}
     texts = vault.shown(UUID(pk) for lines in told.values() for _, _, payloads in lines for pk in payloads.values())
     open_ends = gates.current().open_outcomes([run.pk for run in runs])
     places = {(run.workspace_id, run.team_id) for run in runs}
@@ -197,9 +204,9 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
     parents = set(Run.objects.filter(parent__in=runs, state=State.SUCCEEDED).values_list("parent_id", flat=True))
     kin = {run.pk: len(compensation.undoable(run)) for run in runs if run.pk in parents}
     cases = [
-        _case(run, told[run.pk], texts, open_ends.get(run.pk, 0), holders[run.workspace_id, run.team_id], kin.get(run.pk))
+        _case(run, told[run.pk], texts, tools[run.pk], open_ends.get(run.pk, 0), holders[run.workspace_id, run.team_id], kin.get(run.pk))
         for run in runs
-        if told[run.pk]
+        if told.get(run.pk)
     ]
     fork = {place: rules.can(actor, "runs.start", *place) for place in places}
     journals = resuming.rows([case.run.pk for case in cases])
@@ -210,9 +217,39 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
             may_fork=bool(case.run.workflow) and fork[case.run.workspace_id, case.run.team_id],
             after=_after(case, journals[case.run.pk]),
             steps=_earlier(case, journals[case.run.pk]),
+            trail=_led(case, journals[case.run.pk], tools[case.run.pk]),
         )
         for case in cases
     ]
+
+
+def _tools(lines: Sequence[Told]) -> dict[int | str, str]:
+    """The tool of each action by its id, and by the event at which it was redeemed."""
+    found: dict[int | str, str] = {}
+    for seq, body, _ in lines:
+        data = body["data"]
+        if body["type"] == "action.proposed":
+            found[data["action"]] = data["tool"]
+        elif body["type"] == "action.redeemed":
+            found[seq] = found.get(data["action"], "")
+    return found
+
+
+def _redeemed(tools: Mapping[int | str, str], before: int) -> str:
+    """The tool of what was redeemed last before an event: the one that its step is about, where that does what was approved."""
+    return next((tool for seq, tool in reversed(tools.items()) if isinstance(seq, int) and seq < before), "")
+
+
+def _led(case: Case, journal: Sequence[resuming.Row], tools: Mapping[int | str, str]) -> tuple[Mark, ...]:
+    """What led here: the last completed steps, then what failed; where no failure is told, that it stopped."""
+    done = [each for each in journal if each.kind in STEPS and each.state == "done" and each.seq and each.ended_at][-DONE:]
+    before = [
+        Mark(each.seq, f"“{step_title(each.step, tools.get(str(each.action_id), ''))}” done", each.ended_at, each.seq, state="done")
+        for each in done
+        if each.ended_at
+    ]
+    after = case.trail or (Mark(case.where.seq, "Stopped here", moment(case.where.at) or clock.now(), case.where.seq),)
+    return tuple(sorted((*before, *after), key=lambda mark: mark.seq))
 
 
 def _after(case: Case, journal: Sequence[resuming.Row]) -> str:
@@ -228,20 +265,27 @@ def _earlier(case: Case, journal: Sequence[resuming.Row]) -> tuple[tuple[str, st
 
 
 def _case(
-    run: Run, lines: Sequence[Told], texts: Mapping[UUID, Shown], unclear: int, people: tuple[User, ...], can_undo: int | None
+    run: Run,
+    lines: Sequence[Told],
+    texts: Mapping[UUID, Shown],
+    tools: Mapping[int | str, str],
+    unclear: int,
+    people: tuple[User, ...],
+    can_undo: int | None,
 ) -> Case:
     """`can_undo`: how much can be undone, if its child runs did some of that."""
     seq, body, payloads = next(line for line in reversed(lines) if line[1]["type"] == "run.parked")
     where, detail = recovery.parked_at(seq, body), _text(texts, payloads.get("detail"))
     effects = _effects(lines, texts)
     can_undo = sum(done.can_undo and done.state != "undone" for done in effects) if can_undo is None else can_undo
-    options = tuple(_option(choice, run, where, effects, can_undo) for choice in recovery.possible(run, where, can_undo, unclear))
+    title = step_title(where.step, _redeemed(tools, seq)) if where.step else ""
+    options = tuple(_option(choice, title, where, effects, can_undo) for choice in recovery.possible(run, where, can_undo, unclear))
     return Case(
         run=run,
         where=where,
         why="" if detail and where.reason == "retries_exhausted" else _sentence(PARKED.get(where.reason, where.reason)),
         detail=detail,
-        trail=tuple(_trail(lines, seq)),
+        trail=tuple(_trail(lines, seq, tools)),
         effects=effects,
         unclear=unclear,
         options=options,
@@ -251,7 +295,7 @@ def _case(
     )
 
 
-def _option(choice: Choice, run: Run, where: Parking, effects: Sequence[Done], can_undo: int) -> Option:
+def _option(choice: Choice, title: str, where: Parking, effects: Sequence[Done], can_undo: int) -> Option:
     stay = sum(done.state != "undone" for done in effects)
     left = "Nothing was done outside." if not stay else f"{_things(stay)} done outside {'stays' if stay == 1 else 'stay'}."
     again = (
@@ -264,15 +308,16 @@ def _option(choice: Choice, run: Run, where: Parking, effects: Sequence[Done], c
         "give_up": f"Ends for good. {left}",
     }
     word = WORDS[choice]
-    if choice == "retry" and where.step:
-        word = f"Try again from “{step_title(where.step)}”"
+    if choice == "retry" and title:
+        word = f"Try again from “{title}”"
     return Option(choice, word, says[choice])
 
 
-def step_title(step: str) -> str:
-    """A step in people's words, at the head of what it says."""
-    title = titles.of_step(Step(step))
-    return "Do what was approved" if title == titles.APPROVED else title
+def step_title(step: str, approved: str = "") -> str:
+    """A step in people's words. `approved`: the tool of what was approved, which a step that does it may not say itself."""
+    kind = step.rpartition("/")[2].partition("#")[0]
+    title = titles.of_step(Step(step, approved if kind == "perform" else ""))
+    return "The approved action" if title == titles.APPROVED else title
 
 
 def _things(number: int) -> str:
@@ -291,13 +336,13 @@ def _title(tool: str) -> str:
     return TOOLS[tool].title if tool in TOOLS else tool
 
 
-def _trail(lines: Sequence[Told], parked: int) -> list[Mark]:
+def _trail(lines: Sequence[Told], parked: int, tools: Mapping[int | str, str]) -> list[Mark]:
     """The last failures before it got stuck, in words; attempts that failed in the same way are one line."""
     marks: list[Mark] = []
     for seq, body, _ in lines:
         if seq >= parked or body["type"] not in FAILURES or body["data"].get("ok", False):
             continue
-        words, at = _failure(body), moment(body["at"]) or clock.now()
+        words, at = _failure(body, _redeemed(tools, seq)), moment(body["at"]) or clock.now()
         if marks and marks[-1].words == words:
             marks[-1] = replace(marks[-1], seq=seq, at=at, times=marks[-1].times + 1)
         else:
@@ -305,11 +350,11 @@ def _trail(lines: Sequence[Told], parked: int) -> list[Mark]:
     return marks[-TRAIL:]
 
 
-def _failure(body: Any) -> str:
+def _failure(body: Any, approved: str) -> str:
     data = body["data"]
     match body["type"]:
         case "step.failed":
-            return f"“{step_title(data['step'])}” failed: {TROUBLE.get(data['error'], data['error'])}"
+            return f"“{step_title(data['step'], approved)}” failed: {TROUBLE.get(data['error'], data['error'])}"
         case "effect.undo_failed":
             return f"Could not be undone: {TROUBLE.get(data['reason'], data['reason'])}"
         case "action.unknown":

@@ -5,8 +5,10 @@ from before those a run is forked, and from before its latest entries. What peop
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Q, Subquery
@@ -17,7 +19,17 @@ from runs.models import JournalEntry
 AGAIN = ("step", "model", "artifact", "note", "milestone", "plan", "report", "block")
 KEPT = ("context", "ask", "wait", "timer", "now")
 LATEST = 200  # entries of a run that are looked at; it may have 100,000
-Row = tuple[str, str, str]  # a journal entry: its step, kind and state
+
+
+class Row(NamedTuple):
+    """A journal entry. `seq`: the event to cite for it; `action`: what it was about, if it was about one."""
+
+    step: str
+    kind: str
+    state: str
+    seq: int = 0
+    ended_at: datetime | None = None
+    action_id: UUID | None = None
 
 
 def rows(run_ids: Sequence[UUID]) -> dict[UUID, list[Row]]:
@@ -26,8 +38,8 @@ def rows(run_ids: Sequence[UUID]) -> dict[UUID, list[Row]]:
     if not found:
         return found
     entries = JournalEntry.objects.filter(reduce(or_, map(_latest, found))).order_by("run_id", "position")
-    for run_id, *row in entries.values_list("run_id", "step", "kind", "state"):
-        found[run_id].append((row[0], row[1], row[2]))
+    for run_id, *row in entries.values_list("run_id", *Row._fields):
+        found[run_id].append(Row(*row))
     return found
 
 
@@ -38,7 +50,7 @@ def _latest(run_id: UUID) -> Q:
 
 def steps(entries: Sequence[Row]) -> list[str]:
     """The completed steps from which a run can be resumed, in order."""
-    return [step for step, kind, state in _tail(entries) if kind in ("step", "model") and state == "done"][::-1]
+    return [each.step for each in _tail(entries) if each.kind in ("step", "model") and each.state == "done"][::-1]
 
 
 def again(run_id: UUID, step: str) -> bool:
@@ -46,15 +58,15 @@ def again(run_id: UUID, step: str) -> bool:
     entries = rows([run_id])[run_id]
     if step not in steps(entries):
         return False
-    names = [each for each, _, _ in entries]
+    names = [each.step for each in entries]
     after = entries[names.index(step) :]
-    journal.forget(run_id, [each for each, kind, _ in after if kind in AGAIN])
+    journal.forget(run_id, [each.step for each in after if each.kind in AGAIN])
     return True
 
 
 def _tail(entries: Sequence[Row]) -> Iterator[Row]:
     """The entries after the last that can't be made again, the newest first."""
     for entry in reversed(entries):
-        if entry[1] not in (*AGAIN, *KEPT) or ledger.is_undo(entry[0]):
+        if entry.kind not in (*AGAIN, *KEPT) or ledger.is_undo(entry.step):
             return
         yield entry

@@ -7,9 +7,10 @@ from access.rules import person
 from approvals import policy
 from runs import recovery
 from runs.engine import resuming
-from runs.engine.tools import Declined
+from runs.engine.tools import TOOLS, Declined
 from runs.models import Event, JournalEntry, Run
 from runs.verification import Whole, verify
+from tests.approvals.mailing import text
 from tests.runs import workflows
 from tests.runs.test_engine import approve, start, types, walk
 from tests.runs.workflows import World
@@ -58,6 +59,19 @@ def test_what_was_proposed_or_done_outside_is_never_forgotten(cast, run, outside
     with pytest.raises(recovery.NotPossible, match="Fork the run"):
         retry(cast, run, "model.phrase#1")
     assert JournalEntry.objects.filter(run=run, kind="perform").exists() and recovery.parking(run) is not None
+
+
+def test_what_led_there_is_told_and_a_step_that_did_what_was_approved_by_the_title_of_its_tool(cast, run, outside, sign_in):
+    page = text(sign_in(cast.otto).get("/recovery"))
+    assert 0 < page.index("“Phrase it” done") < page.index("“Look” failed")
+    retry(cast, run, "look#1")
+    walk(run)
+    approve(cast, run)
+    outside.faults = [Declined("no")]
+    assert walk(run) == "parked"
+    page, title = text(sign_in(cast.otto).get("/recovery")), TOOLS["say"].title
+    assert page.index("“Look” failed") < page.index("“Phrase it” done") < page.index("The outside did not do it"), "in order"
+    assert f"Try again from “{title}”" in page and "what was approved" not in page
 
 
 def test_of_a_long_run_the_latest_steps_are_offered_and_done_anew(cast, run, monkeypatch):
