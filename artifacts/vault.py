@@ -155,7 +155,7 @@ def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: st
     if read.size <= MAX_BYTES:
         rendition = redact(read.head, media_type=media_type, label=label, policy=policy, about=about)
     else:
-        rendition = _unseen(read.size, media_type, label)
+        rendition = unseen(read.size, media_type, label)
     return Payload(
         id=pk,
         workspace_id=key.workspace_id,
@@ -202,7 +202,7 @@ class _Read:
         return bytes(self._kept)
 
 
-def _unseen(size: int, media_type: str, label: str) -> Rendition:
+def unseen(size: int, media_type: str, label: str) -> Rendition:
     """The rendition of what is too large to be looked through: nothing of it."""
     empty = redact(b"", media_type=media_type, label=label)
     if set(empty.findings) & {SECRET, PROMPT}:

@@ -5,19 +5,24 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from io import StringIO
 from typing import Any
 
+import orjson
 import pytest
+from django.core.management import call_command
 from django.db import connection
 
-from artifacts import keys, vault
+from artifacts import keys, ruling, vault
+from artifacts.json_paths import Rule
 from artifacts.models import Artifact, Payload
+from artifacts.redaction import DEFAULT, PERSONAL, Policy
 from artifacts.sealing import seal
 from runs import log
 from runs.log import Text, chained
 from runs.models import Event, Run
 from runs.verification import Broken, Whole, verify
-from runs.vocabulary import ArtifactCreated, MilestoneReached
+from runs.vocabulary import ArtifactCreated, MilestoneReached, NotePosted
 from tests import factories
 from tests.factories import behind_its_back, line
 from tests.waiting import until
@@ -359,6 +364,61 @@ def test_bytes_sealed_anew_by_somebody_who_has_the_key_are_found(run):
     )
     assert vault.open_bytes(payload_of(run, NOTE)) == b"Another note", "it opens well"
     broken_at(run, NOTE, "committed to")
+
+
+@pytest.mark.parametrize(
+    ("rendition", "more"),
+    [
+        ("Last note", {}),
+        ("First note, and more", {}),
+        ("First", {}),
+        ("", {}),
+        ("First ⟦card⟧ note", {}),
+        ("Worst ⟦secret⟧", {"findings": {"secret": 1}}),
+        ("⟦secret⟧ notes", {"findings": {"secret": 1}}),
+        ("First note", {"findings": {"card": 1}}),
+        ("⟦secret⟧ note", {}),
+    ],
+)
+def test_what_is_shown_of_a_payload_and_was_changed_is_found(run, rendition, more):
+    Payload.objects.filter(pk=payload_of(run, NOTE).pk).update(rendition=rendition, **more)
+    broken_at(run, NOTE, "its rendition was changed")
+    assert isinstance(verify(run, payloads=False), Whole), "the chain itself is as it was"
+
+
+def test_renditions_of_other_policies_and_those_made_anew_are_no_forgeries(cast, run, monkeypatch):
+    policies = [
+        Policy(kinds={"internal": PERSONAL, "personal": PERSONAL}),
+        Policy(rules=(Rule("$.sum", "secret"), Rule("$..who", "email"))),
+    ]
+    said = orjson.dumps({"sum": 12, "to": {"who": ["a", {"b": 1}], "note": "Write to marta@fernhill.example"}}).decode()
+    for version, policy in enumerate([DEFAULT, *policies, DEFAULT], 1):
+        monkeypatch.setattr(ruling, "kept", [lambda _, version=version, policy=policy: (version, policy)])
+        for media_type in ("text/plain", "application/json"):
+            factories.append(run, NotePosted(), texts={"note": Text(said, "internal", media_type)})
+        call_command("rerender", stdout=StringIO())
+        assert isinstance(verify(run), Whole), (version, verify(run))
+
+
+def test_of_a_rendition_of_earlier_rules_of_ours_nobody_claims_that_it_was_compared(run, monkeypatch):
+    Payload.objects.filter(pk=payload_of(run, NOTE).pk).update(rendition="Forged")
+    monkeypatch.setattr(ruling, "BUILT_IN", ruling.BUILT_IN + 1)
+    found = verify(run)
+    assert isinstance(found, Whole) and found.unsure == 1
+    call_command("rerender", stdout=StringIO())
+    assert payload_of(run, NOTE).rendition == "⟦secret⟧" and verify(run).unsure == 0, "what was forged is gone then"
+
+
+def test_a_large_payload_whose_rendition_was_changed_is_found(cast, run, monkeypatch, settings):
+    monkeypatch.setattr(vault, "MAX_BYTES", 100)
+    payload = vault.sealed_from(cast.workspace.pk, [b"x" * 200], label="internal", media_type="text/plain")
+    vault.store([payload])
+    made = Artifact.objects.create(workspace=cast.workspace, run_id=run.pk, name="long.txt", version=1, payload=payload)
+    created = ArtifactCreated(artifact=made.pk, name="long.txt", version=1, label="internal", media_type="text/plain", size=200)
+    factories.append(run, created, artifact=made, texts={"content": payload})
+    assert isinstance(verify(run), Whole)
+    Payload.objects.filter(pk=payload.pk).update(rendition="⟦unreadable⟧ 2 bytes of text/plain")
+    broken_at(run, 8, "its rendition was changed")
 
 
 def test_the_first_broken_place_is_the_one_that_is_told(run):

@@ -27,7 +27,8 @@ class Command(BaseCommand):
             self.stderr.write(f"{run}: BROKEN at #{found.seq}. {found.why}")
             sys.exit(1)
         erased = f", {found.erased} payload{'s' * (found.erased > 1)} erased" if found.erased else ""
-        self.stdout.write(f"{run}: whole, #1 to #{found.head}{erased}. Head {found.hash}")
+        unsure = f", {found.unsure} rendition{'s' * (found.unsure > 1)} of earlier rules not compared" if found.unsure else ""
+        self.stdout.write(f"{run}: whole, #1 to #{found.head}{erased}{unsure}. Head {found.hash}")
 
 
 def find(called: str, workspace: str | None) -> Run:
