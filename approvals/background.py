@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from approvals.models import ProposedAction
 from artifacts import vault
-from artifacts.gist import gist
+from artifacts.gist import gist, record
 from artifacts.models import Label
 from artifacts.rendition import UNREADABLE
 from artifacts.revealing import REVEALABLE
@@ -31,6 +31,7 @@ HEADER = re.compile(r"[A-Z][A-Za-z-]{1,30}: |[ \t]")  # or the continuation of o
 QUOTE = 180  # characters
 _BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called")
 _PLAN = ("plan.set", "step.started", "step.completed")
+_TOLD_IN = ("content", "result")  # where what an artifact or an answer says is kept
 _NOT_ALLOWED = {"action.expired": "expired", "action.withdrawn": "withdrawn", "action.recalled": "recalled"}
 
 
@@ -59,6 +60,8 @@ class Evidence:
     orders: tuple[str, ...] = ()  # what in a text from outside reads like orders to a machine
     hidden: int = 0  # places of the artifact that could be revealed to who decides
     is_file: bool = False  # it has no text: it is opened as a whole
+    media_type: str = ""  # of such a file, and its bytes
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -268,17 +271,20 @@ def _drafted(event: _Told) -> Evidence:
 
 def _wanted(told: _Sorted, evidence: list[tuple[Evidence, _Told]]) -> list[UUID]:
     plan = told.plan.payloads.values() if told.plan else ()
-    kept = (event.payloads[role] for _, event in evidence for role in ("content",) if role in event.payloads)
+    kept = (event.payloads[role] for _, event in evidence for role in _TOLD_IN if role in event.payloads)
     return [UUID(pk) for pk in (*plan, *kept)]
 
 
 def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) -> Evidence:
-    shown = texts.get(UUID(event.payloads["content"])) if "content" in event.payloads else None
+    shown = next((texts.get(UUID(event.payloads[role])) for role in _TOLD_IN if role in event.payloads), None)
     if shown is None or shown.erased_at:
         return evidence
     if evidence.artifact and shown.label != Label.SECRET:
         count = sum(count for kind, count in shown.hidden.items() if kind in REVEALABLE)
-        evidence = replace(evidence, hidden=count, is_file=UNREADABLE in shown.hidden)
+        is_file = UNREADABLE in shown.hidden
+        evidence = replace(evidence, hidden=count, is_file=is_file, media_type=shown.media_type, size=shown.size)
+    if not evidence.text and shown.media_type == "application/json" and not evidence.outside:
+        return replace(evidence, text=record(shown.text, QUOTE))
     if not evidence.outside or not shown.media_type.startswith(("text/", "message/")):
         return evidence
     return replace(evidence, quote=_excerpt(shown), orders=orders.found(shown.text))

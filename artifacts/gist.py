@@ -1,9 +1,15 @@
-"""What a letter says, in a sentence or two: to be quoted where there is no room for all of it. Works on renditions, and is pure."""
+"""What a letter says, in a sentence or two, and what a record holds: where there is no room for all. Works on renditions, and is pure."""
 
+import json
 import re
+from collections import Counter
+from typing import Any
 
 WRAPPED = 56  # characters; a line that is shorter was ended by who wrote it
 NAMED = 40  # characters of a greeting or a name at the end, at most
+DEPTH = 4  # how far into a record is counted
+COUNTS = 4  # of so many lists it is said how long they are
+_NAMES = ("name", "title", "subject")  # whose value says what a record is of
 _LIST = re.compile(r"(?:[-•*] |--|\d{1,3}[.)] |Attached:|Written in its HTML)")
 _SENTENCE = re.compile(r"(?<=[.!?])[”\"’)]?\s+(?=[^\W_a-z]|[“\"⟦(])")
 _ENDS = (".", "!", "?", ":", ";", "…", "”", '"', ")")
@@ -24,6 +30,60 @@ def gist(text: str, most: int) -> str:
             break
         kept = longer
     return kept or _cut(words, most)
+
+
+def record(text: str, most: int) -> str:
+    """What a record in JSON is of, and how much it holds: “Brightwater Logistics: 1 contact, 2 payments”. Empty if it is no record.
+
+    Its values stay where they are; only a name of it is said, and that within `most` characters.
+    """
+    try:
+        held = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(held, dict) or not held:
+        return ""
+    lists: Counter[str] = Counter()
+    fields = _count(held, lists, DEPTH)
+    told = [_counted(key, number) for key, number in list(lists.items())[:COUNTS] if number] or [_counted("fields", fields)]
+    name = _name(held)
+    return ": ".join(filter(None, (_cut(name, most) if len(name) > most else name, ", ".join(told))))
+
+
+def _count(held: Any, lists: Counter[str], depth: int) -> int:
+    """The plain values of a record, those of the records in it among them; its lists are counted by their names."""
+    if not isinstance(held, dict):
+        return 1
+    if not depth:
+        return 0
+    fields = 0
+    for key, value in held.items():
+        if not isinstance(value, list):
+            fields += _count(value, lists, depth - 1)
+            continue
+        lists[key] += len(value)
+        for each in value:
+            if isinstance(each, dict):
+                _count(each, lists, depth - 1)
+    return fields
+
+
+def _name(held: dict[str, Any]) -> str:
+    """Its own name, or that of the one record in it. One in which something is hidden is none."""
+    inner = [value for value in held.values() if isinstance(value, dict)]
+    for each in (held, *(inner if len(inner) == 1 else ())):
+        for key in _NAMES:
+            value = each.get(key)
+            if isinstance(value, str) and value.strip() and "⟦" not in value:
+                return " ".join(value.split())
+    return ""
+
+
+def _counted(key: str, number: int) -> str:
+    word = key.replace("_", " ").lower()[:NAMED]
+    if number == 1:
+        word = re.sub(r"ies$", "y", word) if word.endswith("ies") else re.sub(r"(?<!s)s$", "", word)
+    return f"{number} {word}"
 
 
 def unwrapped(text: str) -> str:

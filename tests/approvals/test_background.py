@@ -8,7 +8,7 @@ from django.test import Client
 from access.rules import person
 from approvals import background, course, decisions
 from approvals.models import ProposedAction
-from artifacts.gist import gist, unwrapped
+from artifacts.gist import gist, record, unwrapped
 from config import clock
 from runs import log, reading, signals
 from runs.vocabulary import StepCompleted, StepStarted
@@ -45,6 +45,36 @@ def test_a_quote_keeps_the_lines_that_somebody_wrote_and_not_those_of_a_mail_pro
 )
 def test_what_a_letter_says_is_quoted_in_whole_sentences_without_its_greeting_lists_and_names(text, said):
     assert gist(text, 44) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"id": "1", "name": "Brightwater", "contacts": [{}], "invoices": [{"payments": [{}, {}]}]}',
+            "Brightwater: 1 contact, 1 invoice, 2 payments",
+        ),
+        ('{"customer": "00417", "record": {"name": "Halden  Marine", "address": "Hutnicza 12"}}', "Halden Marine: 3 fields"),
+        ('{"name": "⟦name⟧", "purchase_entries": [1]}', "1 purchase entry"),
+        ('{"account": "A-1", "notes": []}', "1 field"),
+        (
+            '{"name": "A very long name of somebody who has many names, and one more"}',
+            "A very long name of somebody who has many…: 1 field",
+        ),
+        ("[1, 2]", ""),
+        ("{}", ""),
+        ("no record", ""),
+        ('{"a":' * 100_000, ""),
+    ],
+)
+def test_of_a_record_it_is_said_what_it_is_of_and_how_much_it_holds(text, said):
+    assert record(text, 44) == said
+
+
+def test_evidence_says_what_was_read_where_it_was_kept_as_no_text(cast):
+    action = ProposedAction.objects.select_related("run", "policy").get(pk=propose_mail(cast).action.pk)
+    said = {each.title: each.text for each in background.around(action).evidence}
+    assert said["Check the account"] == "1 field"
 
 
 def test_text_from_outside_that_reads_like_orders_is_marked_beside_what_was_made_of_it(cast, monkeypatch):
