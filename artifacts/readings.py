@@ -108,9 +108,10 @@ def _plain(char: str) -> str:
 
 def unescaped(text: str) -> View | None:
     """With URL, JSON, HTML, CSV and quoted-printable escapes undone once and tags taken out; None if there are none."""
-    return rewritten(text, _ESCAPE, _undo)
+    return rewritten(text, _ESCAPE, _undo) if _ESCAPE_BEGINS.search(text) or '""' in text else None
 
 
+_ESCAPE_BEGINS = re.compile(r"[%\\&=<]")  # what is looked for first, for that is much faster
 _ESCAPE = re.compile(
     r"""(?P<url>%[0-9A-Fa-f]{2}(?:%[89ABab][0-9A-Fa-f]){0,3})
       | (?P<unicode>\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2})
@@ -150,9 +151,13 @@ def _pair(text: str) -> list[str]:
 
 def joined(text: str) -> View | None:
     """With line breaks inside of words, and string literals added together, made one again; None if there are none."""
-    return rewritten(text, _BROKEN, lambda _: "")
+    return rewritten(text, _BROKEN, lambda _: "") if _MAY_BE_BROKEN.search(text) else None
 
 
+# what is looked for first, for that is much faster: it begins with one of few characters
+_MAY_BE_BROKEN = re.compile(
+    r"""[\n"'`](?:(?<=\n)[ \t>|*#]{0,16}[A-Za-z0-9+/=_-]|(?<!\n)[ \t]{0,4}[+.&,\\]?[ \t]{0,4}\r?\n?[ \t]{0,16}["'`])"""
+)
 _BROKEN = re.compile(
     r"""(?<=[A-Za-z0-9+/=_.-])
         (?: [ \t]{0,8}\\?\r?\n[ \t>|*\#]{0,16}

@@ -9,7 +9,7 @@ so are prompts, hook bodies, and whatever is not text of a known type. A policy 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -19,13 +19,14 @@ from artifacts.detectors import CARD, EMAIL, IBAN, PATH, PHONE, PROMPT, SECRET, 
 from artifacts.json_paths import Rule, places
 from artifacts.messages import NotAMessage, preview
 from artifacts.readings import HIDDEN
-from artifacts.rendition import UNREADABLE, WORDS, Glyph, Hidden, More, Segment, Text, add, mark, marked, plain, segments
+from artifacts.rendition import UNREADABLE, WORDS, Glyph, Hidden, More, Segment, Text, add, add_text, mark, marked, plain, segments
 from artifacts.structured import Piece
 
 __all__ = ["DEFAULT", "Glyph", "Hidden", "More", "Policy", "Rendition", "Text", "hide", "holds", "narrow", "plain", "redact", "segments"]
 
 MAX_RENDITION = 64 * 1024  # characters
 _BEYOND = 8 * 1024  # looked at past the end, for what begins before it
+_GROWS = 96  # characters of a rendition for one of its source, at the very most: a bracket on a line of its own, indented
 _ROUNDS = 8  # what is hidden can bring something else to light: looked again until nothing is found
 _MOSTLY = 0.1  # of which more than this cannot be read is not text
 _CHUNK = 1024
@@ -172,8 +173,8 @@ def _hidden(parts: list[Segment], working: str, findings: tuple[Finding, ...]) -
 
 
 def _rendered(parts: list[Segment]) -> Rendition:
-    counts = Counter(part.kind for part in parts if isinstance(part, Hidden))
-    return Rendition(marked(parts), dict(sorted(counts.items())), bool(parts) and all(isinstance(part, Hidden) for part in parts))
+    hidden = [part.kind for part in parts if isinstance(part, Hidden)]
+    return Rendition(marked(parts), dict(sorted(Counter(hidden).items())) if hidden else {}, 0 < len(hidden) == len(parts))
 
 
 def _only(kind: str, and_say: str = "") -> Rendition:
@@ -185,6 +186,8 @@ def _only(kind: str, and_say: str = "") -> Rendition:
 
 def _cut(pieces: Iterator[Piece], source: Decoded, kinds: frozenset[str]) -> list[Segment]:
     """As much as fits, what begins in it and ends past it hidden; then how much more there is."""
+    if len(source.text) * _GROWS < MAX_RENDITION:
+        return _merged(piece.part for piece in pieces)
     parts, used = _take(pieces, MAX_RENDITION)
     beyond, _ = _take(pieces, _BEYOND)
     if not beyond:
@@ -193,6 +196,21 @@ def _cut(pieces: Iterator[Piece], source: Decoded, kinds: frozenset[str]) -> lis
     begun = [f for f in detectors.find(_working([*parts, *beyond]), kinds=kinds, has_marks=True) if f.start < within]
     clipped = tuple(Finding(f.start, min(f.end, within), f.kind) for f in begun)
     return [*_hidden(parts, _working(parts), clipped), More(max(1, source.size_of(used, len(source.text))))]
+
+
+def _merged(parts: Iterable[Segment]) -> list[Segment]:
+    """The same with one text where texts follow each other."""
+    result: list[Segment] = []
+    said: list[str] = []
+    for part in parts:
+        if isinstance(part, Text):
+            said.append(part.text)
+        else:
+            add_text(result, "".join(said))
+            result.append(part)
+            said.clear()
+    add_text(result, "".join(said))
+    return result
 
 
 def _take(pieces: Iterator[Piece], room: int) -> tuple[list[Segment], int]:

@@ -7,8 +7,8 @@ finds stays hidden, whatever a policy says. It holds for what is kept from now o
 
 import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -60,14 +60,20 @@ _NOTHING = About()
 _about: ContextVar[About] = ContextVar("redaction_about", default=_NOTHING)
 
 
-@contextmanager
-def about(event: str = "", tool: str = "") -> Iterator[None]:
+def about(event: str = "", tool: str = "") -> AbstractContextManager[None]:
     """What is sealed in here belongs to this."""
-    token = _about.set(About(event, tool))
-    try:
-        yield
-    finally:
-        _about.reset(token)
+    return _Within(About(event, tool))
+
+
+class _Within:
+    def __init__(self, of: About) -> None:
+        self._of = of
+
+    def __enter__(self) -> None:
+        self._before = _about.set(self._of)
+
+    def __exit__(self, *error: object) -> None:
+        _about.reset(self._before)
 
 
 def now_about() -> About:

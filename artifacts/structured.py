@@ -7,8 +7,10 @@ everything stay as they are, and depth and size cost no more than the part that 
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from artifacts.detectors import PROMPT, SECRET, Finding
 from artifacts.json_paths import Place
@@ -31,8 +33,7 @@ _PROMPT_KEY = re.compile(r"(?:system|developer|user|agent)?prompts?$|hook(?:body
 _NAME_KEYS, _VALUE_KEYS = frozenset({"name", "key", "field", "header", "variable"}), frozenset({"value", "val", "content", "default"})
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of a rendition, and how many characters of the source it and those before it used up."""
 
     part: Segment
@@ -60,10 +61,13 @@ _NOTHING: Named = {}
 def is_json(text: str) -> bool:
     """Whether some text is one JSON value that can be laid out here."""
     try:
-        json.loads(text, parse_int=str, parse_float=str)
+        _UNREAD.decode(text)
     except (ValueError, RecursionError):
         return False
     return True
+
+
+_UNREAD = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def pieces(text: str, keys: Mapping[str, str], named: Named = _NOTHING) -> Iterator[Piece]:
@@ -88,8 +92,10 @@ def _clipped(finding: Finding, string: re.Match[str] | None) -> Finding:
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
-def with_quoted_marks(parts: Iterable[Segment]) -> list[Segment]:
+def with_quoted_marks(parts: list[Segment]) -> list[Segment]:
     """With quotes around what is hidden outside of a string, such as a number, so that JSON stays JSON."""
+    if not any(isinstance(part, Hidden) for part in parts):
+        return parts
     result: list[Segment] = []
     inside = False
     for part in parts:
@@ -106,7 +112,11 @@ _QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
 
 def kind_of_key(key: str) -> str:
     """The kind of value that a key promises: `secret`, `prompt`, or empty. `DB_PASSWORD`, `x-api-key` and `apiKey` are all secret."""
-    bare = _bare(key)
+    return _kind_of(_bare(key))
+
+
+@lru_cache(maxsize=4096)
+def _kind_of(bare: str) -> str:
     return SECRET if _SECRET_KEY.search(bare) else PROMPT if _PROMPT_KEY.match(bare) else ""
 
 
@@ -193,6 +203,9 @@ class _Reader:
         yield Piece(Text('"'), end)
 
     def _string(self, said: str, start: int, end: int) -> Iterator[Piece]:
+        if len(said) <= _CHUNK:
+            yield Piece(Text(f'"{_quoted(said)}"'), end)
+            return
         yield Piece(Text('"'), start)
         for at in range(0, len(said), _CHUNK):
             yield Piece(Text(_quoted(said[at : at + _CHUNK])), min(start + 1 + at + _CHUNK, end))
@@ -200,12 +213,25 @@ class _Reader:
 
 
 def _said(lexeme: str) -> str:
-    return json.loads(lexeme) if lexeme.startswith('"') else lexeme
+    if not lexeme.startswith('"'):
+        return lexeme
+    return json.loads(lexeme) if "\\" in lexeme else lexeme[1:-1]
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+    return _AS_IT_IS.encode(text)[1:-1]
+
+
+_AS_IT_IS = json.JSONEncoder(ensure_ascii=False)
 
 
 def _bare(key: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", key[-80:].lower())
+    return _letters(key[-80:])
+
+
+@lru_cache(maxsize=4096)  # names come again and again
+def _letters(key: str) -> str:
+    return _NO_LETTER.sub("", key.lower())
+
+
+_NO_LETTER = re.compile(r"[^a-z0-9]")

@@ -24,6 +24,7 @@ from access.errors import Refusal
 from access.ids import uuid7
 from access.inserting import Statement
 from access.models import User
+from access.rows import made
 from artifacts import keys, redaction_policies, ruling, storing, traces
 from artifacts.models import Label, Payload, WorkspaceKey
 from artifacts.redaction import Rendition, redact
@@ -156,7 +157,8 @@ def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: st
         rendition = redact(read.head, media_type=media_type, label=label, policy=policy, about=about)
     else:
         rendition = unseen(read.size, media_type, label)
-    return Payload(
+    payload = made(
+        Payload,
         id=pk,
         workspace_id=key.workspace_id,
         label=label,
@@ -164,13 +166,15 @@ def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: st
         about=about,
         size=read.size,
         commitment=read.sum.hexdigest(),
-        key=key,
+        key_id=key.pk,
         wrapped=seal(keys.unwrap(key), salt + data_key, pk.bytes),
         rendition=rendition.text,
         findings=dict(rendition.findings),
         rules=rules,
         **where,
     )
+    payload.key = key
+    return payload
 
 
 def discard(payload: Payload) -> None:

@@ -13,7 +13,8 @@ VARIABLE = "HANDRAIL_CLOCK_FILE"
 
 def now() -> datetime:
     """The current time, aware, in UTC, with microseconds."""
-    return datetime.now(UTC) + offset()
+    moved = offset()
+    return datetime.now(UTC) + moved if moved else datetime.now(UTC)
 
 
 def offset() -> timedelta:

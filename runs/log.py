@@ -11,7 +11,6 @@ One transaction holds the run's row lock, checks the fencing token, appends, mov
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -26,6 +25,7 @@ from django.db.models import JSONField, Model
 from access import inserting
 from access.errors import NotFound
 from access.inserting import Statement
+from access.rows import copied
 from access.rules import SYSTEM, Actor
 from artifacts import redaction_policies, vault
 from artifacts.models import Artifact, Payload
@@ -108,7 +108,7 @@ class Held:
             raise RunEnded(f"The run ended as {self.row.state}.", state=self.row.state)
         if lifecycle.ENDINGS.get(data.type) != self.ending:
             raise IllegalTransition(f"{data.type} does not make a run {self.ending or self.row.state}.", state=self.row.state)
-        if getattr(data, "artifact", None) != (artifact and artifact.pk) or (artifact and artifact.run_id != self.row.pk):
+        if vars(data).get("artifact") != (artifact and artifact.pk) or (artifact and artifact.run_id != self.row.pk):
             raise InvalidEvent("An artifact stands in the event that made it, in the log of its own run.", type=data.type)
         payloads = self._sealed(data, texts or {})
         commitments = {role: payload.commitment for role, payload in payloads.items()}
@@ -175,7 +175,7 @@ class Held:
                 raise InvalidEvent("This text belongs to another workspace.", type=data.type)
         plain = {role: text for role, text in texts.items() if isinstance(text, Text)}
         contents = [(text.content, text.label, text.media_type) for text in plain.values()]
-        with redaction_policies.about(data.type, getattr(data, "tool", "")):
+        with redaction_policies.about(data.type, vars(data).get("tool", "")):
             made = dict(zip(plain, vault.sealed(self.row.workspace_id, contents) if contents else (), strict=True))
         self.texts.extend(made.values())
         return {role: made.get(role, text) for role, text in texts.items()}
@@ -212,7 +212,7 @@ def at_once(seen: Seen, token: int, write: Callable[[Held], None]) -> Seen | Non
     """
     if not seen.version or connection.in_atomic_block:
         return None
-    held = Held(copy(seen.row), version=seen.version)
+    held = Held(copied(seen.row), version=seen.version)
     write(held)
     if _interested(held) or not held.pending or held.row.state != seen.row.state or not _write_unheld(held, seen.row.seq, token):
         return None
@@ -430,14 +430,24 @@ def _with(parts: list[str]) -> str:
 
 
 def _moved(held: Held, before: int) -> Statement:
-    fields = [Run._meta.get_field(name) for name in held.changed]
-    values = [_saved(f, value) for f, value in zip(fields, held.changed.values(), strict=True)]
-    text = f"UPDATE runs_run SET {', '.join(f'{f.column} = %s' for f in fields)} WHERE id = %s AND seq = %s"  # noqa: S608
+    text, fields = _updating(tuple(held.changed))
+    values = [_saved(field, value) for field, value in zip(fields, held.changed.values(), strict=True)]
     return text, [*values, held.row.pk, before]
 
 
+@lru_cache(maxsize=200)
+def _updating(names: tuple[str, ...]) -> tuple[str, list[Any]]:
+    fields = [Run._meta.get_field(name) for name in names]
+    return f"UPDATE runs_run SET {', '.join(f'{f.column} = %s' for f in fields)} WHERE id = %s AND seq = %s", fields  # noqa: S608
+
+
 def _saved(field: Any, value: Any) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
     return field.get_db_prep_save(value.pk if isinstance(value, Model) else value, connection)
+
+
+_AS_THEY_ARE = (bytes, str, datetime)  # of which Django makes nothing else for PostgreSQL
 
 
 _FIELDS = Run._meta.concrete_fields

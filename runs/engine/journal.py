@@ -19,6 +19,7 @@ import orjson
 
 from access import inserting
 from access.inserting import Statement
+from access.rows import copied, made
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
@@ -80,7 +81,7 @@ class Journal:
     def draft(self, step: str, *, kind: str, given: Any, action_id: UUID | None = None) -> JournalEntry:
         """A step that starts, or starts again, as it will be written down."""
         entry = self.find(step)
-        entry = copy(entry) if entry else JournalEntry(run_id=self.run_id, step=step, kind=kind, position=0, attempts=0)
+        entry = copied(entry) if entry else made(JournalEntry, run_id=self.run_id, step=step, kind=kind, position=0, attempts=0)
         entry.input_digest, entry.token, entry.action_id = digest(given), self.token, action_id or entry.action_id
         entry.attempts += 1
         return entry

@@ -3,7 +3,6 @@
 import logging
 import time
 from contextlib import AbstractContextManager
-from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -11,6 +10,7 @@ from typing import Any, NoReturn
 
 import orjson
 
+from access.rows import copied
 from artifacts import redaction_policies
 from config import clock
 from runs import log
@@ -85,7 +85,7 @@ class _Beginning:
         """Write it down now, in a transaction of its own."""
         with self._lock:
             if not self._told:
-                entry = copy(self.entry)
+                entry = copied(self.entry)
                 with self.walk.hold() as run:
                     self._write(run, entry)
                 self.entry, self._told = entry, True
@@ -94,7 +94,7 @@ class _Beginning:
         """Write it down in the caller's transaction, if it is not yet."""
         if self._told:
             return self.entry
-        entry = copy(self.entry)
+        entry = copied(self.entry)
         self._write(run, entry)
         return entry
 

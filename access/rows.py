@@ -1,0 +1,42 @@
+"""Rows in memory, made and copied as Django does it, in a fraction of the time: for those of which every step of every run makes some."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from django.db.models import Model
+from django.db.models.base import ModelState
+
+Row = TypeVar("Row", bound=Model)
+
+
+def made(model: type[Row], **columns: Any) -> Row:
+    """`model(**columns)`, with columns by their own names (`run_id`). What is not named has its default."""
+    row = object.__new__(model)
+    fixed, made_anew = _defaults(model)
+    values = vars(row)
+    values.update(fixed)
+    values.update(columns)
+    for name, default in made_anew.items():
+        if name not in columns:
+            values[name] = default()
+    values["_state"] = ModelState()
+    return row
+
+
+@lru_cache(maxsize=20)
+def _defaults(model: type[Model]) -> tuple[Mapping[str, Any], Mapping[str, Callable[[], Any]]]:
+    """Those of all columns, in their order; and of some of them what makes another each time."""
+    fields = model._meta.concrete_fields
+    made_anew = {field.attname: field.default for field in fields if callable(field.default) and field.has_default()}
+    return {field.attname: None if field.attname in made_anew else field.get_default() for field in fields}, made_anew
+
+
+def copied(row: Row) -> Row:
+    """`copy(row)`: another instance with the same values and the same related rows, which changes on its own."""
+    twin, state = object.__new__(type(row)), ModelState()
+    values = vars(twin)
+    values.update(vars(row))
+    state.db, state.adding, state.fields_cache = row._state.db, row._state.adding, dict(row._state.fields_cache)
+    values["_state"] = state
+    return twin

@@ -1,0 +1,40 @@
+"""Rows in memory that are made and copied without Django's detours are as Django makes and copies them."""
+
+from copy import copy
+from uuid import uuid4
+
+import pytest
+
+from access.rows import copied, made
+from artifacts.models import Payload
+from runs.models import JournalEntry, Run
+
+RANDOM = ("id", "created_at", "started_at")  # another each time, by whoever it is made
+
+
+@pytest.mark.parametrize("model", [Payload, JournalEntry, Run])
+def test_a_row_is_as_its_model_makes_it(model):
+    columns = {"id": uuid4()}
+    ours, django = made(model, **columns), model(**columns)
+    names = [field.attname for field in model._meta.concrete_fields]
+    assert list(vars(ours)) == [*names, "_state"]
+    for name in names:
+        assert type(getattr(ours, name)) is type(getattr(django, name)), name
+        assert name in {*RANDOM, "state_since"} or getattr(ours, name) == getattr(django, name), name
+    assert (ours._state.adding, ours._state.db, ours._state.fields_cache) == (True, None, {})
+
+
+def test_defaults_are_not_shared():
+    one, other = made(Run), made(Run)
+    one.tools.append("crm_account")
+    assert other.tools == [] and one.pk != other.pk
+
+
+def test_a_copy_changes_on_its_own():
+    payload = Payload(id=uuid4())
+    entry = JournalEntry(step="look#1", attempts=1, result=payload)
+    twin = copied(entry)
+    assert vars(twin).keys() == vars(copy(entry)).keys() - {"_django_version"}  # which is for pickles
+    assert twin.result is payload
+    twin.attempts, twin.result = 2, None
+    assert (entry.attempts, entry.result) == (1, payload)
