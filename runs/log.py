@@ -13,27 +13,23 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import orjson
-import psycopg
-from django.db import DataError, connection, transaction
-from django.db.models import JSONField, Model
+from django.db import connection, transaction
 
-from access import inserting
 from access.errors import NotFound
-from access.inserting import Statement
 from access.rows import copied
 from access.rules import SYSTEM, Actor
 from artifacts import redaction_policies, vault
 from artifacts.models import Artifact, Payload
 from config import clock
-from runs import lifecycle, live
+from runs import lifecycle, live, statements
 from runs.errors import IllegalTransition, InvalidEvent, RunEnded, StaleToken
 from runs.lifecycle import State
 from runs.models import Event, Lease, Run
+from runs.statements import Rows
 from runs.vocabulary import Data, PlanSet, ToolStarted
 
 ENGINE = SYSTEM
@@ -67,13 +63,6 @@ class _Pending:
     artifact_id: UUID | None
     payloads: dict[str, str]
     sender: str | None
-
-
-class Rows(Protocol):
-    """Rows that are written with the events. `statement` is for PostgreSQL, which writes all in one; elsewhere they write themselves."""
-
-    def statement(self) -> Statement: ...
-    def write(self) -> None: ...
 
 
 @dataclass
@@ -214,7 +203,7 @@ def at_once(seen: Seen, token: int, write: Callable[[Held], None]) -> Seen | Non
         return None
     held = Held(copied(seen.row), version=seen.version)
     write(held)
-    if _interested(held) or not held.pending or held.row.state != seen.row.state or not _write_unheld(held, seen.row.seq, token):
+    if _interested(held) or not held.pending or held.row.state != seen.row.state or not statements.write_unheld(held, seen.row.seq, token):
         return None
     _after_commit(live.wake, held.row.pk, held.row.workspace_id, held.row.seq)
     return held.seen
@@ -283,7 +272,7 @@ def _locked(run_id: UUID, *, fenced: bool) -> tuple[Held, int | None]:
     """The run with its row's lock, and if it is `fenced` the newest token: asked under the lock, so that nobody changes it any more."""
     version, newest = "", None
     if connection.vendor == "postgresql":
-        row, version, newest = _locked_at_once(run_id, fenced)
+        row, version, newest = statements.locked(run_id, fenced)
     else:
         row = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
         if row is not None and fenced:
@@ -291,36 +280,6 @@ def _locked(run_id: UUID, *, fenced: bool) -> tuple[Held, int | None]:
     if row is None:
         raise NotFound
     return Held(row, version=version), newest
-
-
-def _locked_at_once(run_id: UUID, fenced: bool) -> tuple[Run | None, str, int | None]:
-    """Both in one round trip, and the transaction's beginning with them; each statement sees what was committed when it began."""
-    connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.pipeline():
-        row, lease = _ask(_LOCK, [run_id]), _ask(_TOKEN, [run_id]) if fenced else None
-    found, token = row.fetchone(), lease.fetchone() if lease else None
-    if found is None:
-        return None, "", None
-    *values, version = found
-    run = Run.from_db("default", _NAMES, [_read(f, value) for f, value in zip(_FIELDS, values, strict=True)])
-    return run, version, int(token[0]) if token else None
-
-
-def _read(field: Any, value: Any) -> Any:
-    return field.from_db_value(value, None, connection) if isinstance(field, JSONField) else value
-
-
-def _ask(text: str, values: list[Any]) -> Any:
-    """A statement of fixed text for PostgreSQL, with its values beside it, which it plans once. Django puts values into the text."""
-    connection.ensure_connection()
-    with connection.wrap_database_errors:
-        return psycopg.RawCursor(connection.connection).execute(_numbered(text), values)
-
-
-@lru_cache(maxsize=500)
-def _numbered(text: str) -> bytes:
-    first, *rest = text.split("%s")
-    return (first + "".join(f"${at}{part}" for at, part in enumerate(rest, 1))).encode()
 
 
 def _flush(held: Held, before: int) -> None:
@@ -345,12 +304,12 @@ def _interested(held: Held) -> list[Callable[[Held], None]]:
 def _write(held: Held, before: int) -> None:
     """Payloads, events, what else there is, and last of all the run's row."""
     if connection.vendor == "postgresql":
-        moved = _write_held(held, before)
+        moved = statements.write_held(held, before)
     else:
         if held.texts:
             vault.store(held.texts)
-        events = _events(held)
-        Event.objects.bulk_create(Event(**dict(zip(_EVENT, (*row[:8], orjson.loads(row[8]), row[9]), strict=True))) for row in events)
+        month, run_id = held.row.month, held.row.pk
+        Event.objects.bulk_create(Event(run_month=month, run_id=run_id, **vars(event)) for event in held.pending)
         for rows in held.rows.values():
             rows.write()
         moved = not held.changed or Run.objects.filter(pk=held.row.pk, seq=before).update(**held.changed) == 1
@@ -374,97 +333,3 @@ def _after_commit(tell: Callable[..., None], *about: Any) -> None:
     """Whatever goes wrong in it is logged, and takes nothing back."""
     # not a partial: Django names what failed by its __qualname__, which a partial lacks
     transaction.on_commit(lambda: tell(*about), robust=True)
-
-
-def _columns(e: _Pending) -> tuple[Any, ...]:
-    return e.seq, e.type, e.body, e.prev_hash, e.hash, e.artifact_id, orjson.dumps(e.payloads).decode(), e.sender
-
-
-def _events(held: Held) -> list[tuple[Any, ...]]:
-    return [(held.row.month, held.row.pk, *_columns(e)) for e in held.pending]
-
-
-def _write_held(held: Held, before: int) -> bool:
-    """All of it in one statement, on PostgreSQL. Whether the run's row was moved, if it was to be."""
-    parts, values = _parts(held)
-    if not held.changed:
-        _ask(f"{_with(parts)} SELECT 1", values)
-        return True
-    moved, more = _moved(held, before)
-    found = _ask(f"{_with(parts)} {moved} RETURNING xmin::text", [*values, *more]).fetchone()
-    held.version = found[0] if found else ""
-    return found is not None
-
-
-def _write_unheld(held: Held, before: int, token: int) -> bool:
-    """The same and its commit, with no lock held: only on the version of the row that was read, and under the newest token.
-
-    The row is changed first, which takes its lock, and the lease is looked at after that, and locked: in the order of `holding`.
-    """
-    parts, values = _parts(held)
-    moved, more = _moved(held, before)
-    parts += [f"moved AS ({moved} AND xmin = %s::xid RETURNING xmin::text AS version)", f"fenced AS ({_FENCED})"]
-    values += [*more, held.version, held.row.pk, token]
-    try:
-        [held.version, _] = _ask(f"{_with(parts)} {_OR_NOTHING}", values).fetchone()
-    except DataError as error:
-        if isinstance(error.__cause__, psycopg.errors.DivisionByZero):  # the one way to take a statement back from within
-            return False
-        raise
-    return True
-
-
-def _parts(held: Held) -> tuple[list[str], list[Any]]:
-    """The rows that belong to what was appended, as parts of one statement: one round trip, whatever is written.
-
-    References between the rows hold when the transaction is committed, and not before.
-    """
-    parts = [vault.insertion(held.texts)] if held.texts else []
-    parts += [rows.statement() for rows in held.rows.values()]
-    parts += [inserting.insertion("runs_event", _EVENT, _events(held))] if held.pending else []
-    return [f"part{at} AS ({sql})" for at, (sql, _) in enumerate(parts)], [value for _, given in parts for value in given]
-
-
-def _with(parts: list[str]) -> str:
-    return f"WITH {', '.join(parts)}" if parts else ""
-
-
-def _moved(held: Held, before: int) -> Statement:
-    text, fields = _updating(tuple(held.changed))
-    values = [_saved(field, value) for field, value in zip(fields, held.changed.values(), strict=True)]
-    return text, [*values, held.row.pk, before]
-
-
-@lru_cache(maxsize=200)
-def _updating(names: tuple[str, ...]) -> tuple[str, list[Any]]:
-    fields = [Run._meta.get_field(name) for name in names]
-    return f"UPDATE runs_run SET {', '.join(f'{f.column} = %s' for f in fields)} WHERE id = %s AND seq = %s", fields  # noqa: S608
-
-
-def _saved(field: Any, value: Any) -> Any:
-    if type(value) in _AS_THEY_ARE:
-        return value
-    return field.get_db_prep_save(value.pk if isinstance(value, Model) else value, connection)
-
-
-_AS_THEY_ARE = (bytes, str, datetime)  # of which Django makes nothing else for PostgreSQL
-
-
-_FIELDS = Run._meta.concrete_fields
-_NAMES = [f.attname for f in _FIELDS]
-_LOCK = f"SELECT {', '.join(f.column for f in _FIELDS)}, xmin::text FROM runs_run WHERE id = %s FOR NO KEY UPDATE"  # noqa: S608
-_TOKEN = "SELECT token FROM runs_lease WHERE run_id = %s"  # noqa: S105  a fencing token
-_FENCED = "SELECT 1 FROM runs_lease WHERE run_id = %s AND token = %s AND EXISTS (SELECT 1 FROM moved) FOR SHARE"
-_OR_NOTHING = "SELECT (SELECT version FROM moved), 1 / (SELECT count(*) FROM fenced)"
-_EVENT = {
-    "run_month": "date",
-    "run_id": "uuid",
-    "seq": "bigint",
-    "type": "text",
-    "body": "text",
-    "prev_hash": "bytea",
-    "hash": "bytea",
-    "artifact_id": "uuid",
-    "payloads": "jsonb",
-    "sender": "text",
-}
