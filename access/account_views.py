@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -123,6 +124,7 @@ def page(request: HttpRequest, status: int = 200, **more: Any) -> HttpResponse:
         "has_password": request.user.has_usable_password(),
         "has": second_factors.held(request.user),
         "passkeys": second_factors.can_have_passkeys(request),
+        "passkeys_at": second_factors.at_a_name(request, f"{reverse('access:account')}#factors"),
         **more,
     }
     return render(request, "access/account.html", context, status=status)

@@ -16,6 +16,7 @@ ABOUT = {
     "operator": "Starts, steers and stops runs, helps those that are stuck. Says what happened where nobody can know.",
     "admin": "Changes roles and policies, looks after people and keys, freezes. Decides nothing.",
 }
+SECOND = {"reviewer": "Decides too. What is grave takes two of them."}
 FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO", "HTTP_X_REAL_IP", "HTTP_VIA")
 
 
@@ -67,8 +68,13 @@ def people() -> list[Person]:
     )
     found = {m.user_id: Person(m.user_id, m.user.name, m.role.name, ABOUT[m.role.name]) for m in members}
     ordered = sorted(found.values(), key=lambda person: list(ABOUT).index(person.role))
-    admins = [person.id for person in ordered if person.role == "admin"]
-    return [person._replace(more=person.id in admins[1:]) for person in ordered]
+    return [_among(ordered[:at], person) for at, person in enumerate(ordered)]
+
+
+def _among(before: list[Person], person: Person) -> Person:
+    """Somebody of a role that another one before them has is said as the second of it."""
+    again = any(each.role == person.role for each in before)
+    return person._replace(more=again and person.role == "admin", about=SECOND.get(person.role, person.about)) if again else person
 
 
 def person(user_id: str) -> User | None:

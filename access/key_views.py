@@ -1,25 +1,28 @@
 """The page of agents and their keys. A key is shown once, in the answer to the form that made it, and never by a GET."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib import messages
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from access import keys, places, rules, step_up
-from access.errors import Refusal
+from access import keys, paging, places, rules, step_up
+from access.errors import NotFound, Refusal
 from access.ids import as_uuid
 from access.models import Agent, AgentKey, ProvisionerKey, User
+from access.paging import Paged
 from access.places import Place
 from access.rules import AGENT_CAPABILITIES, CAPABILITIES, PROVISIONER_CAPABILITIES
 
 OVERLAPS = {"0": "At once", "60": "In an hour", "1440": "In a day", "10080": "In a week"}  # minutes
+AGENTS, KEYS = 20, 5  # on a page, and of each of them there
 LASTS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year"}
 
 
@@ -54,7 +57,7 @@ def new_key(request: HttpRequest, agent_id: UUID) -> HttpResponse:
         }
         return _shown(request, here, *keys.make(agent, name=request.POST.get("name", ""), **_common(request), **scope))
 
-    return _tried(request, here, made, at=str(agent.pk))
+    return _tried(request, here, made, at=str(agent.pk), only=str(agent.pk))
 
 
 @never_cache
@@ -81,7 +84,7 @@ def rotation(request: HttpRequest, kind: str, key_id: UUID) -> HttpResponse:
         minutes = int(overlap) if overlap in OVERLAPS else 0
         return _shown(request, here, *keys.rotate(key, overlap=timedelta(minutes=minutes), **_common(request)))
 
-    return _tried(request, here, made, at=str(key.pk))
+    return _tried(request, here, made, at=str(key.pk), only=str(key.agent_id) if isinstance(key, AgentKey) else "")
 
 
 @never_cache
@@ -97,12 +100,12 @@ def revocation(request: HttpRequest, kind: str, key_id: UUID) -> HttpResponse:
 # what they share ------------------------------------------------------------------------------------------------------------------
 
 
-def _tried(request: HttpRequest, here: Place, made: Callable[[], HttpResponse], *, at: str) -> HttpResponse:
+def _tried(request: HttpRequest, here: Place, made: Callable[[], HttpResponse], *, at: str, only: str = "") -> HttpResponse:
     step_up.require(request)
     try:
         return made()
     except Refusal as error:
-        return _page(request, here, error=error, at=at, typed=request.POST, status=error.status)
+        return _page(request, here, error=error, at=at, only=only, typed=request.POST, status=error.status)
 
 
 def _common(request: HttpRequest) -> dict[str, Any]:
@@ -139,14 +142,28 @@ def _shown(request: HttpRequest, here: Place, key: AgentKey | ProvisionerKey, to
 
 
 def _page(
-    request: HttpRequest, here: Place, *, error: Refusal | None = None, at: str = "", typed: Any = None, status: int = 200
+    request: HttpRequest, here: Place, *, error: Refusal | None = None, at: str = "", only: str = "", typed: Any = None, status: int = 200
 ) -> HttpResponse:
-    found = list(Agent.objects.filter(workspace_id=here.id).select_related("owner", "team").prefetch_related("keys").order_by("name"))
+    """`at`: at which form something is wrong; `only`: the agent that this is about."""
+    wanted, page = only or request.GET.get("agent", ""), request.GET.get("page", "")
+    found = Agent.objects.filter(workspace_id=here.id).select_related("owner", "team").annotate(held=Count("keys")).order_by("name")
+    alone = found.filter(pk=as_uuid(wanted)).first() if wanted else None  # with all its keys, a page at a time
+    if wanted and alone is None:
+        raise NotFound
+    paged: Paged[Any] = paging.of_query(keys.in_order(alone.keys.all()) if alone else found, page, size=paging.PAGE if alone else AGENTS)
+    held = {alone.pk: paged.rows} if alone else keys.first_of(paged.rows, most=KEYS)
+    made = ProvisionerKey.objects.filter(workspace_id=here.id).select_related("owner")
+    provisioners = paging.of_query(keys.in_order(made), request.GET.get("made", ""))
     people = User.objects.filter(memberships__workspace=here.id, memberships__deactivated_at=None, is_active=True).order_by("name")
     context = {
         "place": here,
-        "agents": [(each, _keys(each.keys.all())) for each in found],
-        "provisioners": _keys(ProvisionerKey.objects.filter(workspace_id=here.id).select_related("owner")),
+        "agents": [(each, _keys(held[each.pk])) for each in ([alone] if alone else paged.rows)],
+        "alone": alone,
+        "paged": paged,
+        "made": provisioners,
+        "kept": paging.kept(here.suffix, agent=str(alone.pk) if alone else "", made=request.GET.get("made", "")),
+        "kept_made": paging.kept(here.suffix, page=page),
+        "provisioners": _keys(provisioners.rows),
         "people": people,
         "rights": [(each, CAPABILITIES[each]) for each in AGENT_CAPABILITIES],
         "provisioner_rights": [(each, CAPABILITIES[each]) for each in PROVISIONER_CAPABILITIES],
@@ -161,10 +178,9 @@ def _page(
     return render(request, "access/agents.html", context, status=status)
 
 
-def _keys(found: Any) -> list[tuple[Any, str, list[str]]]:
-    """Each key with what it is now and what it is good for; those that are on first, then the newest."""
-    rows = [(key, _state(key), [CAPABILITIES[each] for each in rules.held_by_key(key)]) for key in found]
-    return sorted(rows, key=lambda row: (row[1] not in ("on", "rotated"), -row[0].created_at.timestamp()))
+def _keys(found: Sequence[AgentKey | ProvisionerKey]) -> list[tuple[Any, str, list[str]]]:
+    """Each key with what it is now and what it is good for."""
+    return [(key, _state(key), [CAPABILITIES[each] for each in rules.held_by_key(key)]) for key in found]
 
 
 def _state(key: AgentKey | ProvisionerKey) -> str:

@@ -5,12 +5,13 @@ import logging
 import re
 import secrets
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 from django.db import DatabaseError, IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Case, F, Q, QuerySet, Value, When, Window
+from django.db.models.functions import RowNumber
 
 from access import audit, characters, hiding, rules, standing
 from access.errors import BadInput, Refusal
@@ -156,6 +157,24 @@ def used(actor: Actor) -> None:
         rows.update(last_used_at=now)
     except DatabaseError:
         log.warning("the last use of a key could not be noted")
+
+
+def in_order(found: QuerySet[K]) -> QuerySet[K]:
+    """Those that are on first, then the newest."""
+    return found.annotate(is_over=_over(clock.now())).order_by("is_over", "-created_at", "pk")
+
+
+def first_of(agents: Collection[Agent], *, most: int) -> dict[UUID, list[AgentKey]]:
+    """The first keys of each of these agents, in order. One query, however many keys they have."""
+    place = Window(RowNumber(), partition_by=F("agent_id"), order_by=[_over(clock.now()), F("created_at").desc(), F("pk").asc()])
+    found: dict[UUID, list[AgentKey]] = {each.pk: [] for each in agents}
+    for key in AgentKey.objects.filter(agent__in=agents).annotate(place=place).filter(place__lte=most).order_by("place"):
+        found[key.agent_id].append(key)
+    return found
+
+
+def _over(now: datetime) -> Case:
+    return Case(When(revoked_at=None, expires_at__gt=now, then=Value(0)), default=Value(1))
 
 
 def is_on(key: AgentKey | ProvisionerKey) -> bool:

@@ -1,6 +1,5 @@
 """The people of a workspace: who they are, their role, and letting them go. Each change has a reason and takes effect at once."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from allauth.mfa.models import Authenticator
@@ -8,10 +7,11 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
-from access import audit, break_glass, open_sessions, permissions, reasons, roles, rules, second_admin, standing
+from access import audit, break_glass, open_sessions, paging, permissions, reasons, roles, rules, second_admin, standing
 from access.change_models import AskedChange
 from access.errors import NotFound, Refusal
 from access.models import Agent, Membership, Role, User
+from access.paging import Paged
 from access.people_models import Invitation
 from access.rules import Actor
 from access.second_admin import Kind, Part
@@ -45,27 +45,13 @@ class NoChange(Refusal):
     what_next = "Somebody else was faster, or it was so already. Look again."
 
 
-@dataclass(frozen=True)
-class Listed:
-    """One page of people, and where the next one is."""
-
-    rows: list[Membership]
-    total: int
-    page: int
-    pages: int
-
-
-def listed(workspace_id: UUID, *, search: str = "", role: str = "", gone: bool = False, page: int = 1) -> Listed:
+def listed(workspace_id: UUID, *, search: str = "", role: str = "", gone: bool = False, page: str = "") -> Paged[Membership]:
     """By name. `gone`: those who are deactivated instead of those who are not. Three queries, however many there are."""
     rows = _told(Membership.objects.filter(workspace_id=workspace_id, deactivated_at__isnull=not gone))
     for word in search.split()[:5]:
         rows = rows.filter(Q(user__name__icontains=word) | Q(user__email__icontains=word))
     rows = rows.filter(role__name=role) if role else rows
-    total = rows.count()
-    pages = max(-(-total // PAGE), 1)
-    page = min(max(page, 1), pages)
-    start = (page - 1) * PAGE
-    return Listed(list(rows.order_by("user__name", "pk")[start : start + PAGE]), total, page, pages)
+    return paging.of_query(rows.order_by("user__name", "pk"), page, size=PAGE)
 
 
 def one(actor: Actor, workspace_id: UUID, user_id: UUID) -> Membership:

@@ -12,11 +12,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from access import invitations, links, people, places, resets, rules, second_admin, sso, step_up
+from access import invitations, links, paging, people, places, resets, rules, second_admin, sso, step_up
 from access.change_models import AskedChange
 from access.errors import BadInput, Refusal
 from access.forms import Address
-from access.ids import as_number
 from access.models import Membership, Role, User
 from access.people import MANAGE
 from access.people_models import Invitation
@@ -187,10 +186,11 @@ def _joining(request: HttpRequest, found: Invitation, account: User) -> HttpResp
 def _people(request: HttpRequest, here: Place, status: int = 200, **more: Any) -> HttpResponse:
     asked = {name: request.GET.get(name, "")[:100] for name in ("q", "role")}
     gone = request.GET.get("gone") == "1"
-    number = as_number(request.GET.get("page", ""))
-    found = people.listed(here.id, search=asked["q"].replace("\0", ""), role=asked["role"].replace("\0", ""), gone=gone, page=number or 1)
+    plain = {name: text.replace("\0", "") for name, text in asked.items()}
+    found = people.listed(here.id, search=plain["q"], role=plain["role"], gone=gone, page=request.GET.get("page", ""))
     context = {
         "found": found,
+        "kept": paging.kept(here.suffix, gone="1" if gone else "", **plain),
         "asked": asked,
         "gone": gone,
         "roles": people.roles_of(here.id),

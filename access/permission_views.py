@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import permissions, places, reasons, role_history, roles, rules, second_admin, step_up, teams
+from access import paging, permissions, places, reasons, role_history, roles, rules, second_admin, step_up, teams
 from access.errors import NotFound, Refusal
 from access.models import Role
 from access.permissions import READ
@@ -35,7 +35,8 @@ def page(request: HttpRequest) -> HttpResponse:
         "groups": _matrix(found, second=second),
         "never": permissions.NEVER,
         "labels": permissions.reveals(found),
-        "teams": teams.listed(here.id),
+        "teams": paging.of_list(teams.listed(here.id), request.GET.get("teams", "")),
+        "kept": paging.kept(here.suffix),
         "last": role_history.last(here.id),
         "waiting": roles.waiting(here.id),
         "asked": [(each, second_admin.KINDS[each.kind].title) for each in second_admin.waiting(here.id)],

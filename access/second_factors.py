@@ -178,6 +178,13 @@ def can_have_passkeys(request: HttpRequest) -> bool:
     return not demo.is_address(host_of(request).strip("[]"))
 
 
+def at_a_name(request: HttpRequest, path: str) -> str:
+    """The same page of the demo under this machine’s name, where a passkey can be bound to it. Empty where there is no need, or no demo."""
+    if can_have_passkeys(request) or not demo.is_open(request):
+        return ""
+    return f"http://localhost{request.get_host().removeprefix(host_of(request))}{path}"
+
+
 def host_of(request: HttpRequest) -> str:
     return re.sub(r":[0-9]+$", "", request.get_host())
 

@@ -105,6 +105,7 @@ def _page(
         "sso_error": sso_error,
         "sso": sso.name() if sso.is_offered() else "",
         "passkeys": "passkey" in settings.HANDRAIL_SIGN_IN and second_factors.can_have_passkeys(request),
+        "passkeys_at": _passkeys_at(request),
         "passwords": "password" in settings.HANDRAIL_SIGN_IN,
         "mail": settings.HANDRAIL_MAIL,
         "minutes": int(WAIT.total_seconds() // 60),
@@ -114,6 +115,13 @@ def _page(
         "hours": settings.SESSION_COOKIE_AGE // 3600,
     }
     return render(request, "access/sign_in.html", context, status=status)
+
+
+def _passkeys_at(request: HttpRequest) -> str:
+    """Where a passkey of the demo can be used, if that is not here."""
+    if "passkey" not in settings.HANDRAIL_SIGN_IN:
+        return ""
+    return second_factors.at_a_name(request, f"{reverse('access:sign_in')}?{urlencode({'next': next_of(request)})}")
 
 
 def _only_workspace() -> Workspace | None:

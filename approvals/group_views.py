@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import places, rules
+from access import paging, places, rules
 from access.errors import Refusal
 from access.ids import as_uuid
 from access.models import User
@@ -39,9 +39,12 @@ def groups_page(request: HttpRequest) -> HttpResponse:
     """The groups of the workspace, with who of each may decide and what asks it."""
     here = places.place(request, "approvals.view")
     workspace_id, asked = here.id, groups.asked_by(here.id)
+    paged = paging.of_list(groups.listed(workspace_id), request.GET.get("page", ""))
     context = {
         "place": here,
-        "groups": [(each, able, asked.get(each.pk, [])) for each, able in groups.listed(workspace_id)],
+        "groups": [(each, able, asked.get(each.pk, [])) for each, able in paged.rows],
+        "paged": paged,
+        "kept": paging.kept(here.suffix),
         "may": rules.can(request.actor, "policies.manage", workspace_id),
         "mine": groups.of(request.actor.user_id),
         "room": "permissions",

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import audit, places, rules, second_admin, step_up
+from access import audit, paging, places, rules, second_admin, step_up
 from access.change_models import AskedChange
 from access.errors import NotFound, Refusal
 from access.rules import Actor
@@ -55,7 +55,10 @@ def lines_of(request: HttpRequest) -> dict[str, Any]:
     here = places.place(request, "approvals.view")
     current = _versions(request.actor).filter(workspace_id=here.id).first()
     may = rules.can(request.actor, "policies.manage", here.id)
-    return {"lines": _lines(current, _matched(request.actor, here.id)), "counted": True, "current": current, "place": here, "may": may}
+    found = list(current.rules.select_related("group").order_by("position")) if current else []
+    paged = paging.of_list(found, request.GET.get("page", ""))
+    shown = {"lines": lines(paged.rows, _matched(request.actor, here.id)), "paged": paged, "kept": paging.kept(here.suffix)}
+    return shown | {"counted": True, "current": current, "place": here, "may": may}
 
 
 @never_cache
@@ -212,8 +215,8 @@ def _asked(actor: Actor, workspace_id: UUID) -> list[AskedFor]:
     return list(found.select_related("agent", "last_run").order_by("-last_at")[:50])
 
 
-def _lines(of: PolicySet | None, matched: Mapping[UUID, int] | None = None) -> list[Line]:
-    return lines(list(of.rules.select_related("group").order_by("position")), matched) if of else []
+def _lines(of: PolicySet) -> list[Line]:
+    return lines(list(of.rules.select_related("group").order_by("position")))
 
 
 def _matched(actor: Actor, workspace_id: UUID) -> dict[UUID, int]:

@@ -267,6 +267,28 @@ def test_the_page_takes_few_queries_however_many_keys_there_are(cast, django_ass
         assert client.get("/permissions/agents").status_code == 200
 
 
+def test_agents_and_their_keys_are_listed_a_page_at_a_time(cast, django_assert_max_num_queries):
+    for number in range(25):
+        Agent.objects.create(workspace=cast.workspace, name=f"agent-{number:02}", owner=cast.priya)
+    busy = Agent.objects.get(name="agent-00")
+    old, _ = keys.make(busy, name="gone", by=SYSTEM)
+    keys.revoke(old, by=SYSTEM)
+    for number in range(30):
+        keys.make(busy, name=f"ci-{number:02}", by=SYSTEM)
+    client = browser(cast.ada)
+    with django_assert_max_num_queries(14):
+        first = client.get("/permissions/agents").content.decode()
+    assert "1 to 20 of 26" in first and "agent-19" in first and "agent-20" not in first, "the agent of the cast is the last"
+    assert "All 31 keys" in first and first.count("Rotate or revoke") == 5 and "ci-29" in first and "ci-24" not in first
+    assert "agent-20" in client.get("/permissions/agents?page=2").content.decode()
+    with django_assert_max_num_queries(14):
+        alone = client.get(f"/permissions/agents?agent={busy.pk}").content.decode()
+    assert "1 to 25 of 31" in alone and ">agent-01<" not in alone and "gone" not in alone
+    assert "gone" in client.get(f"/permissions/agents?agent={busy.pk}&page=9").content.decode(), "past the end is the end"
+    for odd in (cast.other_agent.pk, "nonsense"):
+        assert client.get(f"/permissions/agents?agent={odd}").status_code == 404
+
+
 def test_the_command_narrows_lists_rotates_and_revokes(cast):
     from io import StringIO
 

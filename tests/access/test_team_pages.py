@@ -67,3 +67,12 @@ def test_a_team_that_is_deleted_says_so_and_its_runs_stay_its_own(cast: Cast) ->
     cast.agent.refresh_from_db()
     assert run.team_id == team.pk and cast.agent.team_id is None and rules.can(actor(cast.otto), "runs.view", run.workspace_id, team.pk)
     assert AuditEntry.objects.filter(verb="team_deleted").count() == 1
+
+
+def test_many_teams_are_listed_a_page_at_a_time(cast: Cast, django_assert_max_num_queries) -> None:
+    Team.objects.bulk_create(Team(workspace=cast.workspace, name=f"Team {n:02}") for n in range(30))
+    ada = browser(cast.ada)
+    with django_assert_max_num_queries(30):
+        first = text(ada.get("/permissions"))
+    assert "1 to 25 of 30" in first and "Team 24" in first and "Team 25" not in first
+    assert "Team 29" in text(ada.get("/permissions?teams=2"))

@@ -102,6 +102,17 @@ def test_a_page_of_a_run_names_only_those_of_the_group(cast, tess, finance):
     assert "Riley or Sam" in page(cast.morgan, "/runs") and "Tess" not in page(cast.morgan, "/runs")
 
 
+def test_many_groups_are_listed_a_page_at_a_time(cast, django_assert_max_num_queries):
+    ada = Client()
+    ada.force_login(cast.ada)
+    for n in range(30):
+        made(cast, cast.riley, cast.sam, name=f"Group {n:02}")
+    with django_assert_max_num_queries(16):
+        first = text(ada.get("/groups"))
+    assert "1 to 25 of 30" in first and "Group 24" in first and "Group 25" not in first
+    assert "Group 29" in text(ada.get("/groups?page=2")) and "Group 00" in text(ada.get("/groups?page=nonsense"))
+
+
 def test_what_waits_for_a_group_is_in_the_queue_of_its_members_alone(cast, tess, finance, django_assert_max_num_queries):
     asks(cast, finance)
     mine, everybodys = propose_mail(cast), propose_change(cast)

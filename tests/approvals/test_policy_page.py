@@ -4,9 +4,12 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
+from access.ids import uuid7
 from access.models import AuditEntry
 from access.rules import person
 from approvals import policy, trying
@@ -172,6 +175,21 @@ def test_what_agents_asked_for_is_listed_with_a_way_on(cast, ada):
     page = ada.get("/policies")
     assert "change_record" in text(page) and "/policies/rule?tool=change_record" in page.content.decode()
     assert 'value="Change the record"' in ada.get("/policies/rule?tool=change_record").content.decode()
+
+
+def test_many_rules_are_listed_a_page_at_a_time(cast, ada, django_assert_max_num_queries):
+    propose_mail(cast)
+    with CaptureQueriesContext(connection) as few:
+        ada.get("/policies")
+    fill = [policy.changed(_rules(cast)[0], name=f"Rule {n:03}", key=uuid7()) for n in range(99)]
+    stated = {"base": policy.newest(cast.workspace.pk).version, "why": "Many.", "by": person(cast.ada.pk)}
+    policy.put_in_force(cast.workspace.pk, fill, **stated)
+    with django_assert_max_num_queries(len(few) + 1):  # the reason of the version
+        first = text(ada.get("/policies"))
+    assert "1 to 25 of 99" in first and "Rule 024" in first and "Rule 025" not in first and "Anything else" not in first
+    last = text(ada.get("/policies?page=4"))
+    assert "76 to 99 of 99" in last and "Rule 098" in last and "Anything else" in last, "what comes after all rules stands there"
+    assert "All 99 rules" in text(ada.get("/policies/section"))
 
 
 def test_a_try_on_a_thousand_actions_takes_few_queries(cast, ada, django_assert_max_num_queries):

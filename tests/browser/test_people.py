@@ -53,6 +53,31 @@ def test_somebody_is_invited_comes_in_keeps_a_passkey_and_codes_and_is_let_go(br
         looks_right(ada, server.base_url, "/people")
 
 
+def test_a_demo_person_keeps_a_passkey_and_signs_in_by_it(browser: Browser, server: Stack) -> None:
+    with browsing(browser, server, "", 390, "dark") as (riley, said):
+        authenticator(riley)
+        riley.goto(f"{server.base_url}/account")
+        riley.get_by_role("link", name="Use a passkey").click()
+        expect(riley).to_have_url(re.compile(rf"^http://localhost:{server.port}/sign-in"))
+        riley.get_by_role("button", name="Continue as Riley").click()
+        expect(riley.get_by_role("heading", name="Your account")).to_be_visible()
+        riley.get_by_role("button", name="Add a passkey").click()
+        riley.get_by_role("button", name="It is me, in the demo").click()  # a click was no proof of who she is
+        said.clear()
+        riley.get_by_label("Name of the passkey").fill("Her laptop")
+        riley.get_by_role("button", name="Add a passkey").click()
+        expect(riley.get_by_text("Your passkey is kept.")).to_be_visible()
+        riley.get_by_role("button", name="account").click()
+        riley.locator("#account").get_by_role("button", name="Sign out").click()
+        riley.get_by_role("button", name="Use a passkey").click()
+        expect(riley).not_to_have_url(re.compile("/sign-in"))
+        riley.goto(f"http://localhost:{server.port}/account")
+        expect(riley.get_by_text("Riley Park, riley@fernhill.example, reviewer")).to_be_visible()
+        riley.get_by_role("button", name="Remove the passkey Her laptop").click()
+        expect(riley.locator("#factors").get_by_text("Her laptop")).to_have_count(0)
+        assert not said, said
+
+
 def invited(ada: Page, server: Stack, email: str) -> str:
     """The path of the link that Ada gets to hand over, after a click that shows who she is."""
     ada.goto(f"{server.base_url}/people")
