@@ -38,13 +38,14 @@ def minutes(text: str) -> timedelta:
 
 
 def _time(text: str) -> time | None | bool:
-    """A time of day, None if nothing was given, False if it is none."""
+    """A time of day, None if nothing was given, False if it is none: a time that names its own offset is none on the person's clock."""
     if not text.strip():
         return None
     try:
-        return time.fromisoformat(text.strip()).replace(second=0, microsecond=0, tzinfo=None)
+        found = time.fromisoformat(text.strip())
     except ValueError:
         return False
+    return found.replace(second=0, microsecond=0) if found.tzinfo is None else False
 
 
 def _none(found: time | None | bool) -> time | None:

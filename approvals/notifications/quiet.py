@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
+from itertools import product
 from zoneinfo import ZoneInfo, available_timezones
 
 SATURDAY = 5
@@ -26,9 +27,9 @@ def over(quiet: Quiet, at: datetime) -> datetime | None:
         return None
     ends = [t for t in (quiet.end, time(0)) if t is not None]
     for day in range(LONGEST):
-        for end in sorted(ends):
-            # on the wall clock, so that a night with 23 or 25 hours ends when the person says
-            then = datetime.combine(local.date() + timedelta(days=day), end, local.tzinfo)
+        for end, fold in product(sorted(ends), (0, 1)):
+            # on the wall clock, so that a night with 23 or 25 hours ends when the person says: where an hour comes twice, at either end
+            then = datetime.combine(local.date() + timedelta(days=day), end, local.tzinfo).replace(fold=fold)
             if then.astimezone(UTC) > at.astimezone(UTC) and not _is_quiet(quiet, then):
                 return then.astimezone(UTC)
     return None

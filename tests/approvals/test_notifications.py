@@ -373,6 +373,11 @@ def test_an_address_that_says_itself_that_it_is_private_is_not_kept(host, settin
         (Quiet(time(18, 30), time(8), zone="Europe/Lisbon"), "2026-12-01T08:00+00:00", None),
         (Quiet(time(12), time(13), zone="Asia/Tokyo"), "2026-12-01T03:30+00:00", "2026-12-01T04:00+00:00"),
         (Quiet(time(22), time(7), zone="Europe/Berlin"), "2026-03-28T23:00+00:00", "2026-03-29T05:00+00:00"),  # a night of 23 hours
+        (
+            Quiet(time(22), time(2, 30), zone="Europe/Berlin"),
+            "2026-10-25T01:10+00:00",
+            "2026-10-25T01:30+00:00",
+        ),  # 2:10 for the second time
         (Quiet(weekends=True), "2026-12-05T10:00+00:00", "2026-12-07T00:00+00:00"),
         (Quiet(time(20), time(8), weekends=True), "2026-12-04T21:00+00:00", "2026-12-07T08:00+00:00"),  # Friday evening to Monday morning
         (Quiet(time(0), time(23, 59), weekends=True), "2026-12-02T10:00+00:00", "2026-12-02T23:59+00:00"),
@@ -398,7 +403,14 @@ def test_a_person_keeps_what_they_chose_and_sees_the_secret_once(cast, hook, mai
     assert browser.post("/notifications", chosen | {"quiet_from": "18:47"}).status_code == 303
     assert "<option selected>18:47</option>" in browser.get("/notifications").content.decode(), "also what the list does not offer"
     assert browser.post("/notifications", chosen).status_code == 303
-    for wrong in ({"quiet_from": "18:30", "quiet_to": ""}, {"quiet_from": "6pm"}, {"zone": "Mars/Base"}, {"quiet_to": "18:30"}):
+    for wrong in (
+        {"quiet_from": "18:30", "quiet_to": ""},
+        {"quiet_from": "6pm"},
+        {"quiet_from": "18:30+02:00"},
+        {"quiet_to": "08:00Z"},
+        {"zone": "Mars/Base"},
+        {"quiet_to": "18:30"},
+    ):
         answer = browser.post("/notifications", chosen | wrong)
         assert answer.status_code == 422 and "Nothing was saved" in text(answer)
     answer = browser.post("/notifications/webhook", {"do": "set", "url": hook.url})
