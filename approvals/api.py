@@ -21,6 +21,7 @@ from approvals.policy_api import group_as_json
 from artifacts import vault
 from artifacts.redaction import plain
 from runs import hub
+from runs.api import Cursor
 
 router = Router(tags=["actions"])
 
@@ -81,9 +82,7 @@ class DecisionIn(BaseModel):
 
 
 @router.get("/actions/{action_id}", response=Any, auth=known_for_awhile, summary="Ask what became of an action")
-async def action(
-    request: HttpRequest, action_id: str, wait: Annotated[int, Query(ge=0, le=30)] = 0, asked: Annotated[int, Query(ge=0, le=10**15)] = 0
-) -> dict[str, Any]:
+async def action(request: HttpRequest, action_id: str, wait: Annotated[int, Query(ge=0, le=30)] = 0, asked: Cursor = 0) -> dict[str, Any]:
     """State, decisions and grant. With `wait`, the answer is held back so many seconds while it is still waiting for a decision.
 
     Its agent is also told what was asked: a question ends the wait, unless it is one up to event `asked`, which the agent knows.

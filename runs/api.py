@@ -12,7 +12,7 @@ from uuid import UUID
 import orjson
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Header, Query, Router, Status
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 from access import characters, rules
 from access.api import afresh, known_for_awhile
@@ -50,7 +50,8 @@ Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Note = Annotated[str, StringConstraints(max_length=4000)]
 
 
-Cursor = Annotated[int, Query(ge=0, le=10**15)]
+# read like those of streams: a number in other clothes (`+5`, `5.0`, `1_0`) is no cursor
+Cursor = Annotated[int, Query(ge=0, le=10**15), BeforeValidator(lambda given: stream.cursor(str(given)))]
 Wait = Annotated[int, Query(ge=0, le=30, description="seconds to wait if there is nothing new")]
 
 

@@ -7,7 +7,6 @@ if nobody is signed in any more).
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -23,8 +22,8 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from access import problems, refusals, rules, sockets
 from access.errors import Forbidden, NotFound, Refusal
 from access.rules import Actor
-from runs import bar, presenting, signals
-from runs.errors import BadCursor, MethodNotAllowed, Withdrawn
+from runs import bar, presenting, signals, stream
+from runs.errors import MethodNotAllowed, Withdrawn
 from runs.hub import Batch, follow, follow_workspace, in_thread
 from runs.models import Run
 
@@ -37,7 +36,6 @@ GAP = 0.2  # seconds between two drawings of a page, whatever happens in between
 BAR_GAP = 1.0  # the same for its top bar
 LIST_GAP = 2.0  # seconds between two drawings of the list of runs
 STILL_HERE = "<!-- still here -->"
-CURSOR = re.compile(r"[0-9]{1,16}")
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +53,7 @@ class _Reader:
     def cursor(self) -> int:
         """`after` of the address; 0 if there is none. BadCursor if it is no number."""
         given = parse_qs(self.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True).get("after", ["0"])[-1]
-        return number(given)
+        return stream.cursor(given)
 
     async def enter(self) -> tuple[Actor, Run]:
         """Who reads, and the run, if they may."""
@@ -290,7 +288,7 @@ class RunStream(_Reader, AsyncHttpConsumer):
     def resume(self) -> tuple[int, bool]:
         """The cursor, and whether a reader comes back with it."""
         last = next((value for name, value in self.scope["headers"] if name.lower() == b"last-event-id"), b"").decode("latin-1")
-        return (number(last), True) if last else (self.cursor(), False)
+        return (stream.cursor(last), True) if last else (self.cursor(), False)
 
     async def start(self) -> None:
         if not self.started:
@@ -315,10 +313,3 @@ class RunStream(_Reader, AsyncHttpConsumer):
 
 # a proxy that kept or gathered what it is given would hold up the stream
 HEADERS = [(b"cache-control", b"no-store, no-transform"), (b"x-accel-buffering", b"no"), (b"vary", b"Cookie, Authorization")]
-
-
-def number(given: str) -> int:
-    """A cursor: a whole number from 0. BadCursor if it is none."""
-    if not CURSOR.fullmatch(given):
-        raise BadCursor("A cursor is the seq of the last event you have: a whole number, 0 for none.")
-    return int(given)

@@ -3,6 +3,7 @@
 A line on the wire: `{"seq": 7, "hash": "…", "body": {…}, "texts": {"title": {"text": "…", "label": "internal"}}}`.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
@@ -13,13 +14,23 @@ import orjson
 
 from access.errors import NotFound
 from artifacts import vault
-from runs.errors import CursorAhead
+from runs.errors import BadCursor, CursorAhead
 from runs.lifecycle import ended
 from runs.models import Event, Run
 
 MAX_PAGE = 1000
 MAX_TEXT = 2 * 1024 * 1024  # bytes of texts after which a page ends early: a thousand long notes are not read into memory at once
 LONGEST, LEAST = 64 * 1024, 200  # what one text may take of that: renditions have an end, and each has its wrapping
+
+
+CURSOR = re.compile(r"[0-9]{1,16}")
+
+
+def cursor(given: str) -> int:
+    """A cursor as somebody sends it: digits and nothing else. BadCursor if it is none."""
+    if not CURSOR.fullmatch(given):
+        raise BadCursor("A cursor is the seq of the last event you have: a whole number, 0 for none.")
+    return int(given)
 
 
 @dataclass(frozen=True)

@@ -224,6 +224,19 @@ def test_a_cursor_that_is_none_is_refused(agent, start, query):
     assert answer.status_code == 422 and answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("given", ["%2B2", "%202", "2.0", "2%20", "1_0", "", "%D9%A2", "0x2", "true"])
+def test_a_number_in_other_clothes_is_no_cursor_of_the_log_and_none_of_an_action(agent, start, given):
+    run = start()
+    for path in (
+        f"runs/{run['id']}/events?after={given}",
+        f"runs/{run['id']}/events?wait=1&after={given}",
+        f"actions/{run['id']}?asked={given}",
+    ):
+        answer = agent.get(path)
+        assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
+        assert answer.json()["type"].endswith(":bad-cursor") and "a whole number, 0 for none" in answer.json()["detail"]
+
+
 def test_long_texts_come_on_more_pages_and_none_is_lost(agent, start):
     run = start()
     for n in range(6):
