@@ -265,6 +265,7 @@ HANDRAIL_DECISION_STEP_UP = env.integer("DECISION_STEP_UP_MINUTES", 15, low=1, h
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 HANDRAIL_PAYLOAD_INLINE = env.integer("PAYLOAD_INLINE", 64 * 1024, low=0, high=12 * 1024 * 1024)  # bytes; what is larger lies in a file
+HANDRAIL_NOTICES_KEPT = env.integer("NOTICES_KEPT_DAYS", 90, low=1, high=3650)  # days, after they were sent
 HANDRAIL_WEBHOOKS_A_MINUTE = env.integer("WEBHOOKS_A_MINUTE", 600, low=1, high=100_000)  # that one source may send
 HANDRAIL_UPLOAD_MAX = env.integer("UPLOAD_MAX", 1024**3, low=1024**2, high=64 * 1024**3)  # bytes of an upload in parts
 _BUCKET = env.text("S3_BUCKET")
@@ -382,6 +383,7 @@ CELERY_BEAT_SCHEDULE = {
     "notify": {"task": "approvals.notify", "schedule": 2.0, "options": {"expires": 10}},
     "links": {"task": "access.send_links", "schedule": 2.0, "options": {"expires": 10}},
     "tidy": {"task": "access.tidy", "schedule": 3600.0, "options": {"expires": 600}},
+    "forget": {"task": "approvals.tidy", "schedule": 600.0, "options": {"expires": 600}},
     "rewrap": {"task": "artifacts.rewrap", "schedule": 30.0, "options": {"expires": 30}},
     "rerender": {"task": "artifacts.rerender", "schedule": 60.0, "options": {"expires": 60}},
     "collect": {"task": "artifacts.tidy", "schedule": 600.0, "options": {"expires": 600}},

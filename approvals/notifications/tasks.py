@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from approvals.notifications import chasing, sending, spreading
+from approvals.notifications import chasing, sending, spreading, tidying
 
 
 @shared_task(name="approvals.notify", ignore_result=True, expires=10)
@@ -10,6 +10,11 @@ def notify() -> None:
     spreading.spread()
     sending.pack()
     sending.send_due()
+
+
+@shared_task(name="approvals.tidy", ignore_result=True, expires=600)
+def tidy() -> None:
+    tidying.tidy()
 
 
 @shared_task(name="approvals.chase", ignore_result=True, expires=10)

@@ -23,6 +23,8 @@ from approvals.notifications import preferences, quiet, sending, spreading, webh
 from approvals.notifications.models import Delivery, Message, Notice
 from approvals.notifications.preferences import Wishes
 from approvals.notifications.quiet import Quiet
+from approvals.notifications.tasks import tidy
+from config import clock
 from runs import log
 from runs.log import ENGINE
 from runs.vocabulary import ActionUnknown, BlockRaised
@@ -98,6 +100,29 @@ def test_what_was_decided_meanwhile_is_not_sent(cast, proposed, time_, mailbox):
     tick()
     assert mailbox.mails == []
     assert {message.state for message in Message.objects.all()} == {"dropped"}
+
+
+def test_what_was_told_long_ago_is_forgotten_and_what_waits_is_not(cast, proposed, time_, mailbox, settings):
+    settings.HANDRAIL_NOTICES_KEPT = 2
+    told(time_)
+    open_still = propose_mail(cast, title="Ticket ZN-2")
+    told(time_)
+    ProposedAction.objects.filter(pk=open_still.action.pk).update(expires_at=clock.now() + timedelta(days=9))
+    approve(proposed, cast.sam)
+    dead = Message.objects.create(workspace=cast.workspace, user=cast.sam, channel="mail", state="dead", settled_at=clock.now())
+    tidy()
+    assert Message.objects.filter(state="sent").count() == 4
+    time_.on(hours=49)
+    later = propose_mail(cast, title="Ticket ZN-3")
+    tick()
+    tidy()
+    tidy()
+    assert set(Message.objects.values_list("pk", "state")) == {(dead.pk, "dead")}
+    assert set(Notice.objects.values_list("action", flat=True)) == {open_still.action.pk, later.action.pk}
+    assert set(Delivery.objects.values_list("notice__action", "message")) == {(later.action.pk, None)}
+    time_.on(seconds=GATHERED)
+    tick()
+    assert {mail["Subject"] for mail in mailbox.mails[4:]} == {"Send the reply: waits for you"}, "nothing is told twice"
 
 
 def test_who_lost_the_right_meanwhile_is_not_told(cast, proposed, time_, mailbox):
