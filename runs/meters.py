@@ -1,5 +1,6 @@
 """How much of its budgets a run has used, as its page says it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from access.templatetags.handrail import spell
@@ -18,19 +19,36 @@ class Meter:
     used: str
     limit: str = ""
     percent: int = 0
+    blind: str = ""  # why the limit does not count all of it
 
     @property
     def shade(self) -> str:
         return " full" if self.percent >= 100 else " hot" if self.percent >= HOT else ""
 
 
-def meters_of(run: Run, *, unpriced: bool) -> list[Meter]:
-    """A meter for each budget. `unpriced`: whether calls were made whose cost nobody knows."""
+def meters_of(run: Run, *, unpriced: bool, without_price: Sequence[str] = ()) -> list[Meter]:
+    """A meter for each budget. `unpriced`: whether calls were made whose cost nobody knows. `without_price`: models it may ask yet."""
     used = {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms}
     meters = [_meter(name, word, used[name], run.budgets.get(name)) for name, word in METERS]
     if unpriced:
         meters[1] = replace(meters[1], used=f"At least {meters[1].used}" if run.cost_micro else "Not known")
+    if meters[1].limit:
+        meters[1] = replace(meters[1], blind=_blind(unpriced, without_price))
     return meters
+
+
+def _blind(unpriced: bool, without_price: Sequence[str]) -> str:
+    if without_price:
+        return f"{no_price(without_price)}: this limit can’t count it. One of tokens can."
+    return "Not all of it is known: this limit may come too late. One of tokens counts all." if unpriced else ""
+
+
+def no_price(models: Sequence[str]) -> str:
+    """“large, small and 2 more have no price here”; empty of none."""
+    if not models:
+        return ""
+    more = f" and {len(models) - 2} more" if len(models) > 2 else ""
+    return f"{(', ' if more else ' and ').join(models[:2])}{more} {'has' if len(models) == 1 else 'have'} no price here"
 
 
 def _meter(budget: str, word: str, used: int, limit: int | None) -> Meter:

@@ -17,10 +17,10 @@ from access import naming, rules
 from access.models import User
 from access.rules import Actor
 from runs import evidence, lifecycle, limits, questions, reading, signals, steering
-from runs.engine import gates
+from runs.engine import gates, providers
 from runs.evidence import Answer
 from runs.ledgered import Ledgered, ledgered
-from runs.meters import Meter, meters_of
+from runs.meters import Meter, meters_of, no_price
 from runs.models import Run
 from runs.places import Kin, kin
 from runs.steering import Choice
@@ -239,7 +239,16 @@ class View:
 
     @cached_property
     def meters(self) -> list[Meter]:
-        return meters_of(self.run, unpriced=bool(self.story.usage.unpriced))
+        return meters_of(self.run, unpriced=bool(self.story.usage.unpriced), without_price=self.without_price)
+
+    @property
+    def without_price(self) -> list[str]:
+        """Models without a price that it may ask yet."""
+        return providers.unpriced() if self.run.workflow and self.run.ended_at is None else []
+
+    @property
+    def no_price(self) -> str:
+        return no_price(self.without_price)
 
     @property
     def artifacts(self) -> list[Made]:

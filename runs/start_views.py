@@ -17,9 +17,10 @@ from access.ids import as_uuid
 from access.models import Agent, User
 from access.rules import Actor
 from runs import forms, starting, uploads
-from runs.engine import models
+from runs.engine import models, providers
 from runs.engine.tools import TOOLS
 from runs.engine.workflow import APPROVAL
+from runs.meters import no_price
 from runs.models import Run
 from runs.starting import DEFAULT_BUDGETS, WorkflowInfo
 from runs.uploads import MAX_MESSAGE, Upload
@@ -172,6 +173,7 @@ def _page(
         "path": _path(request.actor, info, agent) if info and agent else [],
         "usual": _usual(info, agent) if info and agent else None,
         "limits": DEFAULT_BUDGETS,
+        "no_price": no_price(providers.unpriced()),
         "room": "runs",
     }
     return render(request, "runs/start.html", context, status=error.status if error else 200)

@@ -109,6 +109,11 @@ def line(at: str) -> list[Candidate]:
     ]
 
 
+def unpriced() -> list[str]:
+    """The models that may be asked here and have no price: a limit of cost can't count what they cost."""
+    return list(dict.fromkeys(each.model for each in line(MAIN) if each.price is None))
+
+
 def left(waiting: Sequence[Candidate], failed: Candidate, error: Failed) -> list[Candidate]:
     """Who may be asked next: a key that was refused opens no other model of its endpoint, another trouble is the model's own."""
     if error.key:

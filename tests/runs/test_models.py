@@ -182,12 +182,27 @@ def test_a_price_that_nobody_set_is_unknown_and_not_nothing(cast, run, provider,
     settings.HANDRAIL_MODEL_PRICES = {"small": (100_000, 400_000)}
     assert walk(run) == "succeeded" and told(run, "model.called")[0]["cost_unknown"] is True
     otto = sign_in(cast.otto)
-    assert "Cost Not known of €5.00" in " ".join(text(otto.get(f"/runs/{run.pk}")).split())
+    assert "Cost Not known of €5.00 Not all of it is known: this limit may come too late." in " ".join(
+        text(otto.get(f"/runs/{run.pk}")).split()
+    )
     both = start(cast, "test-asking", {"thing": "tea", "times": 2})
     provider.fail("odd")
     provider.answers = [{"values": {"text": "tea " * 50_000}}]
     assert walk(both) == "succeeded"
     assert "Cost At least €" in " ".join(text(otto.get(f"/runs/{both.pk}")).split())
+
+
+def test_a_limit_of_cost_says_for_which_models_it_does_nothing(cast, run, provider, settings, sign_in):
+    otto = sign_in(cast.otto)
+    page = text(otto.get(f"/runs/{run.pk}"))
+    assert "no price here" not in page and otto.get("/runs/new").context["no_price"] == ""
+    settings.HANDRAIL_MODEL_PRICES = {"small": (100_000, 400_000)}
+    page = " ".join(text(otto.get(f"/runs/{run.pk}")).split())
+    assert page.count("large has no price here: this limit can’t count it. One of tokens can.") == 1, "beside the meter"
+    assert page.count("large has no price here: a limit of cost can’t count it.") == 1, "where limits are set"
+    assert otto.get("/runs/new").context["no_price"] == "large has no price here"
+    updates.set_budgets(run, {"tokens": 1000}, by=person(cast.otto.pk))
+    assert "this limit can’t count it" not in text(otto.get(f"/runs/{run.pk}"))
 
 
 def test_a_budget_of_tokens_is_warned_of_and_then_waits_for_a_person_who_raises_it(cast, provider, sign_in):
