@@ -20,6 +20,7 @@ from config import clock
 
 L = TypeVar("L", bound=Link)
 AGAIN, MOST_TRIES, BATCH = timedelta(minutes=1), 5, 20
+KEPT = timedelta(days=1)  # longer than asking for very many is counted
 PAGES = {Invitation: "access:invitation", PasswordLink: "access:password_link"}
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,11 @@ def send_due() -> int:
     if not settings.HANDRAIL_MAIL:
         return 0
     return sum(_send(model, pk) for model in PAGES for pk in _due(model))
+
+
+def tidy() -> None:
+    """Forget the links for a new password that opened nothing any more a day ago: the audit trail keeps who asked for them."""
+    PasswordLink.objects.filter(expires_at__lt=clock.now() - KEPT).delete()
 
 
 def _due(model: type[Link]) -> list[object]:

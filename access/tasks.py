@@ -18,5 +18,6 @@ def send_links() -> None:
 
 @shared_task(name="access.tidy", ignore_result=True, expires=600)
 def tidy() -> None:
-    """Forget the sessions that have run out."""
+    """Forget the sessions and the links that have run out."""
     open_sessions.tidy()
+    links.tidy()

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client, RequestFactory
 
-from access import invitations, keys, links, people, reasons, resets, roles, second_factors
+from access import invitations, keys, links, people, reasons, resets, roles, second_factors, tasks
 from access.models import AuditEntry, Invitation, Membership, OpenSession, PasswordLink, Role, User
 from access.rules import SYSTEM
 from config import clock
@@ -419,3 +419,18 @@ def test_an_address_that_asks_for_very_many_links_waits_and_writes_nothing_more(
     assert [ask("192.0.2.7") for _ in range(52)] == [200] * 50 + [429] * 2
     assert AuditEntry.objects.filter(verb="password_link_asked").count() == PasswordLink.objects.count() == 50
     assert ask("198.51.100.9") == 200
+
+
+def test_links_that_open_nothing_any_more_are_forgotten_a_day_later_and_those_that_do_are_not(cast, monkeypatch):
+    resets.ask(cast.riley.email)
+    resets.ask("nobody@fernhill.example")
+    made = resets.make(people.one(actor(cast.ada), cast.workspace.pk, cast.riley.pk), by=actor(cast.ada), by_mail=False)
+    tasks.tidy()
+    assert PasswordLink.objects.count() == 3
+    monkeypatch.setattr(clock, "offset", lambda: timedelta(hours=26))
+    tasks.tidy()
+    assert list(PasswordLink.objects.all()) == [made], "it was over two hours ago"
+    assert AuditEntry.objects.filter(verb="password_link_asked").count() == 2
+    monkeypatch.setattr(clock, "offset", lambda: timedelta(hours=49))
+    tasks.tidy()
+    assert not PasswordLink.objects.exists()
