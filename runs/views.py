@@ -123,7 +123,8 @@ def around(request: HttpRequest, run_id: UUID, artifact_id: UUID) -> HttpRespons
     """What the log tells around an artifact: which event made it, out of what, and where it went. A part of the artifact's page."""
     found = _run(request, run_id, "runs.view")
     told = provenance.around(found, artifact_id)
-    kept = Artifact.objects.filter(pk=artifact_id).values_list("payload__erased_at", "payload__erased_why").first() or (None, "")
+    rows = Artifact.objects.filter(pk=artifact_id, run_id=found.pk).values_list("payload__erased_at", "payload__erased_why")
+    kept = rows.first() or (None, "")
     context = {"run": found, "told": told, "names": told.names, "erased": kept[0], "gone": erasing.REASONS.get(kept[1], "")}
     return render(request, "runs/_around.html", context)
 
