@@ -78,6 +78,7 @@ class DecisionIn(BaseModel):
     digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     reason: Annotated[str, StringConstraints(max_length=reasons.MAX_REASON)] = ""
     acks: Annotated[list[Code], Field(max_length=OPENED, description="the codes of the warnings that were ticked")] = []
+    nth: Annotated[int, Field(ge=1, le=1000, description="the how manieth approval: `reviewers.approved` and one")] | None = None
     seen: SeenIn = SeenIn()
 
 
@@ -98,13 +99,16 @@ async def action(request: HttpRequest, action_id: str, wait: Annotated[int, Quer
 
 @router.post("/actions/{action_id}/decisions", response={200: Any, 201: Any}, summary="Decide on exactly this action")
 def decide(request: HttpRequest, action_id: str, body: DecisionIn) -> Status:
-    """`digest` names what was on the screen; a newer action is refused with its digest. The same decision again gives the first (200)."""
+    """`digest` names what was on the screen; a newer action is refused with its digest. The same decision again gives the first (200).
+
+    Where several must approve, `nth` says what the approval was meant to do: if somebody else approved meanwhile it is refused (409), for
+    it might let the action go. Without `nth` it counts whichever it is.
+    """
     actor, found = _of_a_person(request, action_id, "approvals.decide", PeopleDecide)
     gravity.check(request, found, body.verdict)
     seen = forms.seen(presenting.sums(found), seconds=body.seen.seconds, opened=body.seen.opened, acks=body.acks)
-    decided = decisions.decide(
-        found, reviewer=actor, verdict=body.verdict, digest=body.digest, reason=body.reason, acks=body.acks, seen=seen
-    )
+    given = body.model_dump(include={"verdict", "digest", "reason", "acks", "nth"})
+    decided = decisions.decide(found, reviewer=actor, seen=seen, **given)
     told = {"decision": _as_decision(decided.decision, actor.name), "action": {"id": decided.action.pk, "state": decided.action.state}}
     return Status(200 if decided.again else 201, told | {"again": decided.again})
 

@@ -13,6 +13,7 @@ from django.test import Client
 from access import keys
 from access.models import Agent
 from access.rules import SYSTEM
+from approvals import policy
 from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
@@ -51,6 +52,22 @@ def test_a_decision_is_one_and_the_same_again_is_answered_with_it(cast, proposed
     assert again.json()["decision"] == first.json()["decision"] and again.json()["again"]
     assert first.json()["action"]["state"] == "approved"
     assert Decision.objects.count() == Grant.objects.count() == 1
+
+
+def test_an_approval_that_would_do_more_than_was_meant_is_refused_over_the_api_too(cast):
+    sent.clear()
+    policy.set_rule(cast.workspace.pk, "send_mail", name="Two", outcome="reviewers", by=None, quorum=2)
+    action = propose_mail(cast).action
+    riley, sam = signed_in(cast.riley), signed_in(cast.sam)
+    seen = [client.get(f"/api/v1/actions/{action.pk}").json()["reviewers"]["approved"] for client in (riley, sam)]
+    assert decide(riley, action, nth=seen[0] + 1).status_code == 201
+    answer = decide(sam, action, nth=seen[1] + 1)
+    told = answer.json()
+    assert (answer.status_code, told["type"].rpartition(":")[2], told["approved"], told["needed"]) == (409, "others-approved", 1, 2)
+    assert Decision.objects.count() == 1 and not Grant.objects.exists()
+    assert decide(riley, action, nth=1).status_code == 200, "the same again"
+    assert decide(sam, action, nth=2).json()["action"]["state"] == "approved"
+    assert decide(sam, action, nth=0).status_code == 422
 
 
 def test_another_decision_is_told_what_stands(cast, proposed):
