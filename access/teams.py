@@ -62,6 +62,7 @@ def rename(team: Team, name: str, *, by: Actor, why: str) -> Team:
 def disband(team: Team, *, by: Actor, why: str) -> None:
     """Nobody is in it any more, and its agents are of none. Its runs stay its own: only who sees everything sees them then."""
     with transaction.atomic():
+        list(Agent.objects.select_for_update(no_key=True).filter(team=team).order_by("pk"))  # before the workspace, as below
         now = _held(team)
         TeamMember.objects.filter(team=now).delete()
         Agent.objects.filter(team=now).update(team=None)
@@ -186,9 +187,14 @@ def _check_free(workspace_id: UUID, name: str, *, but: UUID | None = None) -> No
 
 
 def _take_along(team: Team, agent_id: UUID | None, to: UUID | None) -> int:
-    """The runs of an agent. First of all, for whoever writes a run locks it before its workspace."""
-    here = agent_id is not None and Agent.objects.filter(pk=agent_id, workspace_id=team.workspace_id).exists()
-    return _follow[0](agent_id, to) if here and agent_id and _follow else 0
+    """The runs of an agent. First of all: whoever starts a run locks its agent, and whoever writes one locks it before its workspace."""
+    found = Agent.objects.select_for_update(no_key=True).filter(pk=agent_id, workspace_id=team.workspace_id).first()
+    if found is None or not _follow:
+        return 0
+    went = 0
+    while more := _follow[0](found.pk, to):  # again, for a run that was on its way when this waited for the one it is a part of
+        went += more
+    return went
 
 
 def _moved(team: Team, verb: str, agent_id: UUID | None, runs: int, *, by: Actor, why: str) -> None:

@@ -133,7 +133,7 @@ def start(
                     note=note,
                     key=key,
                     more=more,
-                    team=agent.team_id,
+                    team=_team_of(agent),
                 )
         except IntegrityError as error:
             if key is not None and (earlier := _earlier(agent, key, workflow, given)):
@@ -141,6 +141,11 @@ def start(
             if not _is_clash(error):
                 raise
     raise NoReference
+
+
+def _team_of(agent: Agent) -> UUID | None:
+    """Its team as it is and stays until this is committed: whoever moves the agent with its runs waits, and takes this one along."""
+    return Agent.objects.select_for_update(no_key=True).values_list("team", flat=True).get(pk=agent.pk)
 
 
 def start_child(

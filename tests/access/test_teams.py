@@ -1,10 +1,13 @@
 """Teams: who is in one, what follows from a change at once, and that nobody reaches another team's runs by any rule."""
 
 import random
+import threading
+from contextlib import closing
 from itertools import product
 from uuid import UUID
 
 import pytest
+from django.db import connection
 
 from access import audit, roles, rules, teams
 from access.errors import NotFound, Refusal
@@ -262,3 +265,25 @@ def test_standing_knows_of_rows_that_are_made_and_removed(cast: Cast) -> None:
     between = actor(cast.riley).standing
     row.delete()
     assert len({before, between, actor(cast.riley).standing}) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.both_databases
+def test_a_run_that_starts_while_its_agent_moves_with_its_runs_goes_along(cast):
+    """The move begins when the run has read its team and is not there yet for others."""
+    billing = team_of(cast, "Billing")
+    moved: list[object] = []
+
+    def move() -> None:
+        with closing(connection):
+            moved.append(teams.add_agent(billing, cast.agent.pk, runs=True, by=actor(cast.ada), why="They do it from now on."))
+
+    mover = threading.Thread(target=move)
+
+    def meanwhile(_: object) -> None:
+        mover.start()
+        mover.join(1)  # it waits for this run, or has gone by and left it
+
+    run = starting.start(agent=cast.agent, owner=cast.priya, by=actor(cast.otto), title="A ticket", more=meanwhile)
+    mover.join(30)
+    assert moved == [1] and Run.objects.get(pk=run.pk).team_id == billing.pk
