@@ -45,6 +45,12 @@ class GlassOpen(Refusal):
     what_next: ClassVar[str] = "Nothing was changed. End it first, or wait until it is over."
 
 
+class GlassUnreviewed(Refusal):
+    """Nobody has reviewed yet what you did the last time."""
+
+    what_next: ClassVar[str] = "Nothing was taken. Ask an admin to review it; you can take rights again then."
+
+
 class GlassLasts(Refusal):
     """It lasts still."""
 
@@ -56,7 +62,8 @@ class ReviewedBefore(Refusal):
 
 
 def take(workspace_id: UUID, capabilities: Iterable[str], *, by: Actor, reason: str, minutes: int = 30) -> BreakGlass:
-    """Take these rights in a workspace that one is a member of. GlassRefused, WhyNeeded and GlassOpen say what is wrong."""
+    """Take these rights in a workspace that one is a member of. GlassRefused, WhyNeeded, GlassOpen and GlassUnreviewed
+    say what is wrong."""
     wanted = [each for each in TAKEABLE if each in set(capabilities)]
     if odd := sorted(set(capabilities) - set(TAKEABLE)):
         raise GlassRefused(f"“{rules.CAPABILITIES.get(odd[0], odd[0][:60])}” is never taken.")
@@ -70,6 +77,7 @@ def take(workspace_id: UUID, capabilities: Iterable[str], *, by: Actor, reason: 
             raise Forbidden("Only a person of the workspace takes rights in it.")
         if lasting().filter(user=user, workspace_id=workspace_id).exists():
             raise GlassOpen
+        _check_reviewed(user, workspace_id)
         wanted = [each for each in wanted if not rules.can(by, each, workspace_id)]
         if not wanted:
             raise GlassRefused("You hold these rights already; there is nothing to take.")
@@ -86,6 +94,14 @@ def take(workspace_id: UUID, capabilities: Iterable[str], *, by: Actor, reason: 
         standing.raise_versions(User.objects.filter(pk=user.pk))
         taken.send(BreakGlass, glass=glass)
     return glass
+
+
+def _check_reviewed(user: User, workspace_id: UUID) -> None:
+    """One after the other, each looked at by somebody else. Where nobody else could, nothing is waited for."""
+    before = BreakGlass.objects.filter(user=user, workspace_id=workspace_id, reviewed_at=None).order_by("since").first()
+    if before is not None and any(each.pk != user.pk for each in rules.some_holders(workspace_id, "access.manage")):
+        when = f"{before.since.day} {before.since:%b %Y}, {before.since:%H:%M} UTC"
+        raise GlassUnreviewed(f"What you took on {when} was not reviewed yet: another admin of the workspace does that first.")
 
 
 def end(glass: BreakGlass, *, by: Actor) -> None:

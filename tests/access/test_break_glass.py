@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 
 from access import audit, break_glass, people, rules
-from access.break_glass import GlassLasts, GlassOpen, GlassRefused, ReviewedBefore
+from access.break_glass import GlassLasts, GlassOpen, GlassRefused, GlassUnreviewed, ReviewedBefore
 from access.errors import Forbidden
 from access.models import AuditEntry, BreakGlass
 from access.reasons import WhyNeeded
@@ -88,6 +88,27 @@ def test_it_needs_a_reason_a_time_that_is_offered_and_a_right_that_one_lacks(cas
     taken(cast)
     with pytest.raises(GlassOpen):
         taken(cast, "runs.steer")
+
+
+def test_it_is_taken_again_only_once_somebody_else_has_reviewed_the_last_time(cast, later):
+    first = taken(cast)
+    later(hours=2)
+    client = browser(cast.morgan)
+    refused = client.post("/permissions/break-glass", {"right": ["runs.steer"], "reason": WHY, "minutes": "15"})
+    assert refused.status_code == 409
+    assert "UTC was not reviewed yet: another admin of the workspace does that first." in refused.content.decode()
+    with pytest.raises(GlassUnreviewed, match="What you took on"):
+        taken(cast, "runs.steer")
+    taken(cast, who=cast.riley)
+    break_glass.review(first, by=actor(cast.ada), note="It was needed, and nothing else was done.")
+    assert taken(cast, "runs.steer").taken == ["runs.steer"]
+
+
+def test_where_nobody_else_could_review_it_nobody_is_waited_for(cast, later):
+    cast.workspace.memberships.filter(user__in=rules.some_holders(cast.workspace.pk, "access.manage")).update(deactivated_at=clock.now())
+    taken(cast)
+    later(hours=2)
+    taken(cast)
 
 
 @pytest.mark.django_db(transaction=True)
