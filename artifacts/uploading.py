@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from access.errors import BadInput, Refusal
+from access.models import Agent
 from artifacts import keys, storing, vault
 from artifacts.models import Label, Payload, Upload
 from artifacts.sealing import new_key, seal, unseal
@@ -21,6 +22,7 @@ from artifacts.vault import PayloadTooLarge
 from config import clock
 
 LASTS = timedelta(hours=24)
+MOST_OPEN = 20  # uploads of one agent that are begun and neither finished nor given up
 PART_MIN, PART_MAX = 1024 * 1024, 12 * 1024 * 1024  # bytes of a part; only the last may be smaller
 
 
@@ -57,6 +59,12 @@ class UploadReused(Refusal):
     """This Idempotency-Key began an upload of something else."""
 
 
+class TooManyUploads(Refusal):
+    """This agent has very many uploads open."""
+
+    what_next: ClassVar[str] = "Nothing was begun. Finish one of them or give it up (DELETE); after a day they go by themselves."
+
+
 def begin(
     *,
     workspace_id: UUID,
@@ -69,7 +77,7 @@ def begin(
     size: int,
     outside: bool,
 ) -> Upload:
-    """An upload, or the one that this key began already."""
+    """An upload, or the one that this key began already. PayloadTooLarge, UploadReused or TooManyUploads."""
     if size > settings.HANDRAIL_UPLOAD_MAX:
         raise PayloadTooLarge(f"{size:,} bytes; at most {settings.HANDRAIL_UPLOAD_MAX:,} are taken.", limit=settings.HANDRAIL_UPLOAD_MAX)
     key, made = keys.current(workspace_id), Upload(workspace_id=workspace_id, agent_id=agent_id, run_id=run_id, sender=sender)
@@ -77,6 +85,8 @@ def begin(
     made.key, made.wrapped, made.expires_at = key, seal(keys.unwrap(key), new_key(), made.pk.bytes), clock.now() + LASTS
     try:
         with transaction.atomic():
+            Agent.objects.select_for_update(no_key=True).get(pk=agent_id)  # of two at once the second is counted with the first
+            _check_room(agent_id, run_id, sender)
             made.save(force_insert=True)
     except IntegrityError:
         first = Upload.objects.get(run_id=run_id, sender=sender)
@@ -84,6 +94,12 @@ def begin(
             raise UploadReused from None
         return first
     return made
+
+
+def _check_room(agent_id: UUID, run_id: UUID, sender: str) -> None:
+    open_now = Upload.objects.filter(agent_id=agent_id, finished_at=None, expires_at__gt=clock.now())
+    if open_now.count() >= MOST_OPEN and not Upload.objects.filter(run_id=run_id, sender=sender).exists():
+        raise TooManyUploads(f"{MOST_OPEN} at once is the most.", limit=MOST_OPEN)
 
 
 def append(upload: Upload, offset: int, data: bytes) -> Upload:

@@ -11,6 +11,7 @@ from access import keys
 from access.rules import SYSTEM
 from artifacts import storing, tidying, uploading, vault
 from artifacts.models import Artifact, Payload, Upload
+from config import clock
 from runs import verification
 from tests.factories import end, make_run
 from tests.together import together
@@ -156,3 +157,20 @@ def test_an_upload_is_seen_by_its_agent_alone_and_for_a_run_that_goes_on(cast, a
 def test_a_name_that_no_artifact_can_have_is_refused_before_a_byte_of_it_is_sent(cast, agent, name):
     refused = begin(agent, make_run(cast), 5 * MIB, name=name)
     assert refused.status_code == 422 and not Upload.objects.exists()
+
+
+def test_an_agent_has_so_many_uploads_open_at_once_and_no_more(cast, agent, monkeypatch):
+    monkeypatch.setattr(uploading, "MOST_OPEN", 3)
+    runs = [make_run(cast), make_run(cast)]
+    answers = together([lambda n=n: begin(agent, runs[n % 2], 5, key=f"k{n}") for n in range(6)])
+    assert sorted(answer.status_code for answer in answers) == [201] * 3 + [409] * 3
+    refused = next(answer for answer in answers if answer.status_code == 409)
+    assert kind(refused) == (409, "too-many-uploads") and refused.json()["limit"] == 3 and Upload.objects.count() == 3
+    assert "give it up (DELETE)" in refused.json()["what_next"]
+    one = Upload.objects.order_by("pk").first()
+    again = next(n for n in range(6) if one.sender == f"k{n}")
+    assert begin(agent, runs[again % 2], 5, key=one.sender).json()["id"] == str(one.pk), "one that is there goes on"
+    agent.delete(f"/api/v1/uploads/{one.pk}")
+    assert begin(agent, runs[0], 5, key="later").status_code == 201
+    Upload.objects.filter(sender="later").update(expires_at=clock.now())
+    assert begin(agent, runs[0], 5, key="latest").status_code == 201, "what ran out holds up nothing"
