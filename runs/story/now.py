@@ -40,7 +40,7 @@ def _running(draft: Draft) -> Now:
         between = "After step" if draft.here.ended else "Step"
         return Now("running", (f"{between} {number} of {len(draft.plan)}: ", title), doing, draft.since)
     if not draft.plan_seq and not doing:
-        return Now("running", ("No plan yet.",), (("The agent records its plan before it may use a tool.",),), draft.since)
+        return Now("running", ("Just started.",), (("Nothing is planned or done so far.",),), draft.since)
     return Now("running", ("The agent is working.",), doing, draft.since)
 
 

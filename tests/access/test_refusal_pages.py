@@ -37,6 +37,12 @@ def test_a_refused_change_says_that_nothing_was_changed():
     assert "Nothing was changed." in answer(BadInput("Odd."), "post").content.decode()
 
 
+def test_who_may_not_even_open_a_page_is_not_told_that_they_may_see_it():
+    opened, done = (answer(Forbidden("No."), method).content.decode() for method in ("get", "post"))
+    assert "You can’t open this page." in opened and "You may see this" not in opened
+    assert "You may see this, but not do that." in done
+
+
 def test_who_is_not_signed_in_is_sent_to_sign_in_and_back():
     assert answer(NotSignedIn()).headers["Location"] == "/sign-in?next=%2Fruns%2F1%3Fafter%3D2"
     posted = answer(NotSignedIn(), "post", referer="http://testserver/actions/7?x=1")

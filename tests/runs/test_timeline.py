@@ -48,7 +48,7 @@ def test_an_empty_log_says_that_nothing_is_recorded() -> None:
 def test_a_run_that_was_just_started_has_no_plan_yet() -> None:
     story = fold(lines.begun().lines, upto=2)
     assert story.plan is None
-    assert said(story.now.what) == "No plan yet."
+    assert said(story.now.what) == "Just started."  # that there is no plan, the timeline says
     [start] = items(story)
     assert (start.first, start.last) == (1, 2)
     assert start.title == (Who("human", OWNER), " started the run")
