@@ -1,6 +1,7 @@
 """What differs between two actions, argument by argument. Pure."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from approvals.canonical import ABSENT, CanonicalAction, pointer
 from approvals.wordwise import Part, words
 from runs.engine.tools import Tool
 
+FIELDS = 40  # of a record; one with more is compared as a whole
 _HOW: Mapping[str, str] = {
     "tool": "Tool",
     "tool_schema": "Schema",
@@ -21,7 +23,7 @@ _HOW: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One argument, before and after, each as parts to draw. `changed` is False where both are the same."""
+    """One argument, or one field of an argument, before and after, each as parts to draw. `changed` is False where both are the same."""
 
     title: str
     name: str
@@ -41,28 +43,43 @@ class Changes:
 
 def between(old: CanonicalAction, new: CanonicalAction, tool: Tool | None) -> Changes:
     """Every argument of both actions and how it is run: what changed first, in the order of the new action."""
-    touched = {_top(change.path) for change in canonical.diff(old, new)}
+    differ = [change.path for change in canonical.diff(old, new)]
+    touched = {_top(path) for path in differ} | {_top(path, 4) for path in differ}
     titles = tool.arguments.model_json_schema().get("properties", {}) if tool else {}
     if tool and tool.card == "email":
         titles = {name: {**each, "title": edit_form.LETTER.get(name, each.get("title"))} for name, each in titles.items()}
     given = new.arguments.keys() | old.arguments.keys()
     names = dict.fromkeys((*(name for name in titles if name in given), *sorted(given)))
-    rows = [_row(name, titles, old, new, touched) for name in names]
+    rows = [row for name in names for row in _rows(name, str(titles.get(name, {}).get("title") or name), old, new, touched)]
     rows += [_files_row(old, new, touched)] if old.attachments or new.attachments else []
     rows += [_how_row(name, old, new) for name in _HOW if f"/{name}" in touched]
     return Changes(tuple(sorted(rows, key=lambda row: not row.changed)))
 
 
-def _top(path: str) -> str:
-    """The argument, or the part beside the arguments, that a path leads into."""
-    parts = path.split("/")
-    return "/".join(parts[:3]) if parts[1] == "arguments" else f"/{parts[1]}"
+def _top(path: str, parts: int = 3) -> str:
+    """The argument, or the part beside the arguments, that a path leads into; with 4, the field of an argument."""
+    split = path.split("/")
+    return "/".join(split[:parts]) if split[1] == "arguments" else f"/{split[1]}"
 
 
-def _row(name: str, titles: Mapping[str, Any], old: CanonicalAction, new: CanonicalAction, touched: set[str]) -> Row:
+def _rows(name: str, title: str, old: CanonicalAction, new: CanonicalAction, touched: set[str]) -> Iterator[Row]:
+    """One row for an argument; for one that is a record on both sides, one for each of its fields, so that nobody reads JSON for it."""
     before, after = old.arguments.get(name, ABSENT), new.arguments.get(name, ABSENT)
-    title = str(titles.get(name, {}).get("title") or name)
-    changed = pointer("arguments", name) in touched
+    keys = dict.fromkeys((*after, *before)) if isinstance(before, Mapping) and isinstance(after, Mapping) else {}
+    if not 0 < len(keys) <= FIELDS:
+        yield _row(name, title, before, after, pointer("arguments", name) in touched)
+        return
+    for key in keys:
+        sides = before.get(key, ABSENT), after.get(key, ABSENT)
+        yield _row(f"{name}.{key}", f"{title}: {_spoken(key)}", *sides, pointer("arguments", name, key) in touched)
+
+
+def _spoken(key: str) -> str:
+    """“billing_address” as people say it; any other name as it is written."""
+    return key.replace("_", " ") if re.fullmatch(r"[a-z]+(_[a-z]+)*", key) else key
+
+
+def _row(name: str, title: str, before: Any, after: Any, changed: bool) -> Row:
     told = cards.said(before, joined=True), cards.said(after, joined=True)
     if changed and (_nothing(before) or _nothing(after)):  # a word for nothing bears no mark: nobody wrote it
         sides = ("none" if _nothing(before) else "del", told[0]), ("none" if _nothing(after) else "ins", told[1])

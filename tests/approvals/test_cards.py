@@ -287,6 +287,26 @@ def test_what_an_edit_changed_is_said_in_the_words_of_the_card():
     assert said == {"force": ["No", "Yes"], "tags": ["a, b", cards.empty_word([])]}
 
 
+def test_of_a_record_that_was_edited_each_field_is_compared_for_itself():
+    before, after = {"billing_address": "Hutnicza 12", "X-Id": 7, "gone": True}, {"billing_address": "Hutnicza 14", "X-Id": 7, "new": None}
+    rows = changes.between(an_action({"after": before, "record": "1"}), an_action({"after": after, "record": "1"}), None).rows
+    said = [(row.title, *("".join(text for _, text in side) for side in (row.before, row.after)), row.changed) for row in rows]
+    assert said == [
+        ("after: billing address", "Hutnicza 12", "Hutnicza 14", True),
+        ("after: new", "Not there", cards.empty_word(None), True),
+        ("after: gone", "Yes", "Not there", True),
+        ("after: X-Id", "7", "7", False),
+        ("record", "1", "1", False),
+    ]
+
+
+def test_a_record_that_holds_very_much_or_is_none_on_one_side_is_compared_as_a_whole():
+    many = {f"field_{n}": n for n in range(changes.FIELDS + 1)}
+    for other in ({**many, "field_0": "x"}, "nothing", {}):
+        (row,) = changes.between(an_action({"after": many}), an_action({"after": other}), None).rows
+        assert row.changed and row.title == "after"
+
+
 def test_what_is_called_in_words_has_an_article_and_a_name_or_an_address_has_none():
     named = ("help desk", "CRM", "office.sqlite3")
     told = {target: drawn(replace(an_action({}), target=target), "generic").lines[0].value for target in named}
