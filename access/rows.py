@@ -10,8 +10,11 @@ from django.db.models.base import ModelState
 Row = TypeVar("Row", bound=Model)
 
 
-def made(model: type[Row], **columns: Any) -> Row:
-    """`model(**columns)`, with columns by their own names (`run_id`). What is not named has its default."""
+def made(model: type[Row], related: Mapping[str, Model] | None = None, **columns: Any) -> Row:
+    """`model(**columns)`, with columns by their own names (`run_id`). What is not named has its default.
+
+    `related`: rows that some of the columns name, by field, so that nobody reads them again.
+    """
     row = object.__new__(model)
     fixed, made_anew = _defaults(model)
     values = vars(row)
@@ -20,7 +23,9 @@ def made(model: type[Row], **columns: Any) -> Row:
     for name, default in made_anew.items():
         if name not in columns:
             values[name] = default()
-    values["_state"] = ModelState()
+    values["_state"] = state = ModelState()
+    if related:
+        state.fields_cache = dict(related)
     return row
 
 

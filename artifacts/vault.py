@@ -157,8 +157,9 @@ def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: st
         rendition = redact(read.head, media_type=media_type, label=label, policy=policy, about=about)
     else:
         rendition = unseen(read.size, media_type, label)
-    payload = made(
+    return made(
         Payload,
+        {"key": key},
         id=pk,
         workspace_id=key.workspace_id,
         label=label,
@@ -173,8 +174,6 @@ def _seal(key: WorkspaceKey, pieces: Iterable[bytes], label: str, media_type: st
         rules=rules,
         **where,
     )
-    payload.key = key
-    return payload
 
 
 def discard(payload: Payload) -> None:

@@ -157,6 +157,8 @@ class Held:
 
     def _sealed(self, data: Data, texts: Mapping[str, Text | Payload]) -> dict[str, Payload]:
         """A payload for each text; what is not one yet is sealed, and stored when the events are."""
+        if not texts:
+            return {}
         for role, text in texts.items():
             if not data.roles.fullmatch(role):
                 raise InvalidEvent(f"{data.type} carries no text called “{role[:40]}”.", type=data.type)
@@ -205,7 +207,7 @@ def at_once(seen: Seen, token: int, write: Callable[[Held], None]) -> Seen | Non
     write(held)
     if _interested(held) or not held.pending or held.row.state != seen.row.state or not statements.write_unheld(held, seen.row.seq, token):
         return None
-    _after_commit(live.wake, held.row.pk, held.row.workspace_id, held.row.seq)
+    live.wake(held.row.pk, held.row.workspace_id, held.row.seq)  # it is committed
     return held.seen
 
 

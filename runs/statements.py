@@ -10,7 +10,7 @@ from uuid import UUID
 
 import orjson
 import psycopg
-from django.db import DataError, connection
+from django.db import DEFAULT_DB_ALIAS, DataError, connection, connections
 from django.db.models import JSONField, Model
 
 from access import inserting
@@ -157,9 +157,10 @@ _EVENT = {
 
 def _ask(text: str, values: list[Any]) -> Any:
     """A statement of fixed text for PostgreSQL, with its values beside it, which it plans once. Django puts values into the text."""
-    connection.ensure_connection()
-    with connection.wrap_database_errors:
-        return psycopg.RawCursor(connection.connection).execute(_numbered(text), values)
+    here = connections[DEFAULT_DB_ALIAS]  # `connection` looks for it at every word
+    here.ensure_connection()
+    with here.wrap_database_errors:
+        return psycopg.RawCursor(here.connection).execute(_numbered(text), values)
 
 
 @lru_cache(maxsize=500)

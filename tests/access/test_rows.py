@@ -24,6 +24,14 @@ def test_a_row_is_as_its_model_makes_it(model):
     assert (ours._state.adding, ours._state.db, ours._state.fields_cache) == (True, None, {})
 
 
+@pytest.mark.django_db
+def test_a_row_knows_the_rows_that_it_was_made_with(django_assert_num_queries):
+    payload = made(Payload, id=uuid4())
+    entry = made(JournalEntry, {"result": payload}, result_id=payload.pk)
+    with django_assert_num_queries(0):
+        assert entry.result is payload
+
+
 def test_defaults_are_not_shared():
     one, other = made(Run), made(Run)
     one.tools.append("crm_account")
