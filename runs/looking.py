@@ -20,7 +20,7 @@ NEAR = 5  # hits that are listed beside the run
 
 @dataclass(frozen=True)
 class Looking:
-    """What somebody looks for in a run, and where they are. `at` is 0 for now; `hits` are events, in order."""
+    """What somebody looks for in a run, and where they are. `at` is 0 for now; `hits` are events, in order; `seen`: after it all is new."""
 
     run: Run
     lines: Lines
@@ -28,6 +28,7 @@ class Looking:
     q: str = ""
     at: int = 0
     hits: tuple[Row, ...] = ()
+    seen: int = 0
 
     @property
     def long(self) -> bool:
@@ -42,6 +43,19 @@ class Looking:
     def here(self) -> str:
         """Where the frame around the place that is looked at begins on the map."""
         return f"{min(max(float(overview.place(self.at, self.story.seq)) - 6, 0), overview.WIDE - 12):.1f}"
+
+    @property
+    def since(self) -> str:
+        """Where on the map begins what is new."""
+        return overview.place(self.seen + 1, self.story.seq) if self.seen else ""
+
+    @property
+    def since_wide(self) -> str:
+        return f"{overview.WIDE - float(self.since):.1f}"
+
+    @cached_property
+    def news(self) -> overview.News:
+        return overview.news(self.story, self.seen)
 
     @property
     def found(self) -> Mark:
@@ -115,7 +129,7 @@ class Then:
         return sum(overview.failed(read(line)) for line in self.lines if line["seq"] <= self.at)
 
 
-def looking(run: Run, lines: Lines, story: Story, *, q: str = "", at: int = 0) -> Looking:
+def looking(run: Run, lines: Lines, story: Story, *, q: str = "", at: int = 0, seen: int = 0) -> Looking:
     """`at` beyond the log is now."""
-    seen = Looking(run, lines, story, q, at if at <= story.seq else 0)
-    return replace(seen, hits=tuple(rawlog.found(run, Asked(q), lines))) if q else seen
+    looks = Looking(run, lines, story, q, at if at <= story.seq else 0, seen=seen)
+    return replace(looks, hits=tuple(rawlog.found(run, Asked(q), lines))) if q else looks

@@ -166,6 +166,21 @@ class Signal(models.Model):
         return f"{self.kind}, {self.status}"
 
 
+class Glance(models.Model):
+    """How far a person had a run's log before them when they last left its page. Theirs alone, and no part of the log."""
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="glances", db_index=False)
+    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    seq = models.PositiveBigIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "person"], name="glance_once")]
+
+    def __str__(self) -> str:
+        return f"#{self.seq}"
+
+
 class JournalEntry(models.Model):
     """What a step of a run was asked and what came of it. A replayed workflow takes its answers from here."""
 

@@ -16,12 +16,12 @@ from django.utils.safestring import SafeString, mark_safe
 from access import naming, rules
 from access.models import User
 from access.rules import Actor
-from runs import evidence, lifecycle, limits, questions, reading, signals, steering
+from runs import evidence, glances, lifecycle, limits, questions, reading, signals, steering
 from runs.engine import gates, providers
 from runs.evidence import Answer
 from runs.ledgered import Ledgered, ledgered
 from runs.meters import Meter, meters_of, no_price
-from runs.models import Run
+from runs.models import Glance, Run
 from runs.places import Kin, kin
 from runs.steering import Choice
 from runs.story import overview
@@ -70,6 +70,23 @@ class View:
     checks: tuple[Answer, ...]
     names: Mapping[str, str] = field(default_factory=dict)
     at: int = 0  # the event that the run is looked at at; 0 is now
+    q: str = ""  # what is looked for in it: marked where it stands
+    hits: tuple[int, ...] = ()  # the events that hold it
+    glance: Glance | None = None  # of a long run: up to where this person had it before them
+
+    @cached_property
+    def seen(self) -> int:
+        """The last event that is not new to this person; 0 where nothing is, because nobody knows or all of it would be."""
+        return self.glance.seq if self.glance and not self.at and self.glance.seq < self.story.seq else 0
+
+    @cached_property
+    def new_at(self) -> int:
+        """The first event of the first row that is new."""
+        return overview.first_new(self.story, self.seen)
+
+    @property
+    def news_count(self) -> int:
+        return self.story.seq - self.seen
 
     @property
     def long(self) -> bool:
@@ -317,10 +334,11 @@ def _or(names: list[str]) -> str:
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def view(run: Run, actor: Actor, told: reading.Told | None = None, *, at: int = 0) -> View:
+def view(run: Run, actor: Actor, told: reading.Told | None = None, *, at: int = 0, q: str = "") -> View:
     """The run's log, folded, and the names in it. `at`: the event around which it is drawn; one beyond the log is now."""
     told = told or reading.told(run)
-    return View(run, actor, told.story, told.answers, names_in(told.lines, run), at if at <= told.story.seq else 0)
+    glance = glances.of(run.pk, actor) if overview.is_long(told.story) else None
+    return View(run, actor, told.story, told.answers, names_in(told.lines, run), at if at <= told.story.seq else 0, q, glance=glance)
 
 
 def names_in(lines: Iterable[Mapping[str, object]], run: Run) -> dict[str, str]:

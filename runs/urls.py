@@ -12,6 +12,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/events/<int:seq>", views.event, name="event"),
     path("runs/<uuid:run_id>/events/<int:seq>/erasure", erasure_views.event_erasure, name="event_erasure"),
     path("runs/<uuid:run_id>/signals", views.send_signal, name="signals"),
+    path("runs/<uuid:run_id>/glances", views.glance, name="glances"),
     path("runs/<uuid:run_id>/answers", views.answer, name="answers"),
     path("runs/<uuid:run_id>/limits", views.set_limits, name="limits"),
     path("runs/<uuid:run_id>/artifacts/<uuid:artifact_id>", views.around, name="around"),

@@ -15,7 +15,7 @@ from access.ids import NotAReference, parse_reference
 from access.rules import Actor
 from artifacts.models import Artifact
 from artifacts.rendition import plain
-from runs import erasing, forms, listing, looking, presenting, provenance, questions, rawlog, reading, signals, steering, updates
+from runs import erasing, forms, glances, listing, looking, presenting, provenance, questions, rawlog, reading, signals, steering, updates
 from runs.errors import RunEnded
 from runs.lifecycle import State
 from runs.models import Run
@@ -44,8 +44,10 @@ def counts(request: HttpRequest) -> HttpResponse:
 def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     found = _run(request, run_id, "runs.view")
     told, (q, at) = reading.told(found), forms.place(request.GET)
-    seen = presenting.view(found, request.actor, told, at=at)
-    looks = looking.looking(found, told.lines, told.story, q=q if seen.sees_events else "", at=seen.at)
+    q = q if request.actor.is_known and rules.can(request.actor, "runs.events", found.workspace_id, found.team_id) else ""
+    seen = presenting.view(found, request.actor, told, at=at, q=q)
+    looks = looking.looking(found, told.lines, told.story, q=q, at=seen.at, seen=seen.seen)
+    seen.hits = tuple(row.line.seq for row in looks.hits)
     context = {"run": found, "view": seen, "story": seen.story, "fragments": presenting.drawn(seen), "room": "runs", "looks": looks}
     return render(request, "runs/run.html", context | {"page_title": _title(found)})
 
@@ -62,6 +64,13 @@ def by_ref(request: HttpRequest, ref: str) -> HttpResponse:
     if found is None:
         raise NotFound
     return redirect("runs:run", found.pk)
+
+
+@require_POST
+def glance(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Said by the page as it is left: how far the log was drawn."""
+    glances.record(_run(request, run_id, "runs.view"), by=request.actor, seq=forms.number(request.POST.get("seq", "")))
+    return HttpResponse(status=204)
 
 
 @require_POST

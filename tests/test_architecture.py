@@ -34,6 +34,7 @@ WRITERS = {
     "access/break_glass.py": {"BreakGlass"},
     "access/keys.py": {"AgentKey", "ProvisionerKey"},
     "runs/signals.py": {"Signal", "signals"},
+    "runs/glances.py": {"Glance", "glances"},
     "approvals/groups.py": {"ReviewerGroup", "GroupMember", "GroupVersion"},
     "approvals/policy.py": {"Policy", "PolicySet", "policies"},
     "runs/engine/journal.py": {"JournalEntry", "journal"},

@@ -147,6 +147,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", "runs/<uuid:run_id>/events/<int:seq>/erasure", "in in none no no no ok no no none none in", {"data": {"reason": ""}}),
     ("GET", "r/<str:ref>", THOSE_WHO_SEE, {}),
     ("POST", "runs/<uuid:run_id>/signals", "in in none no no ok no no ok none none in", {"data": {"kind": "pause", "key": "a"}}),
+    ("POST", "runs/<uuid:run_id>/glances", THOSE_WHO_SEE, {"data": {"seq": "1"}}),
     ("POST", "runs/<uuid:run_id>/limits", "in in none no no ok no no no none none in", {"data": {"tokens": "5"}}),
     ("POST", "runs/<uuid:run_id>/answers", "in in none no no ok no no no none none in", {"data": {"question": "x", "text": "y"}}),
     ("GET", "runs/<uuid:run_id>/forks", "in in none no no ok no no ok none none in", {}),

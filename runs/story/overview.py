@@ -4,10 +4,12 @@ The map is one drawing, `WIDE` units across, of which each path is drawn by its 
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from runs.story import titles
 from runs.story.draft import PEOPLE
 from runs.story.shapes import Item, Section, Story, Text
 from runs.story.wire import Line, read
@@ -17,6 +19,7 @@ WIDE, HIGH, FOOT = 1000, 46, 34  # the drawing, and where its bars stand
 BARS = 200  # at most
 LEAST, MOST = 5.0, 23.0  # how high a bar is where events came slowest and fastest
 NEWEST = 200  # rows of a section that a page draws
+ALIKE = 5  # rows that are alike from which on they are one gap
 AROUND = 6  # of one that is looked at, those before and after the place
 FAILED = ("step.failed", "run.failed", "run.parked", "run.stalled", "deadletter.entered", "effect.undo_failed", "budget.exceeded")
 
@@ -49,14 +52,37 @@ class Overview:
     stops: tuple[Stop, ...]
 
 
+class Gap(NamedTuple):
+    """Rows that are not drawn: their first and last event, how many they are, and what they come to in words."""
+
+    first: int
+    last: int
+    rows: int
+    told: str
+    quiet: bool = False  # all of them are drawn under “Everything” only
+
+    @property
+    def events(self) -> int:
+        return self.last - self.first + 1
+
+
 @dataclass(frozen=True)
 class Stretched:
-    """The rows of a section that a page draws, and how many events lie before and after them: (first, last, rows)."""
+    """The rows of a section that a page draws, with a gap in the place of many that are alike, and what lies before and after them."""
 
-    before: tuple[int, int, int] | None
-    items: tuple[Item, ...]
-    after: tuple[int, int, int] | None
+    before: Gap | None
+    items: tuple[Item | Gap, ...]
+    after: Gap | None
     here: int = 0  # the first event of the row that is looked at
+
+
+@dataclass(frozen=True)
+class News:
+    """What is new to somebody: how many events, what they come to, and whether the first of them is drawn."""
+
+    events: int
+    told: str
+    drawn: bool
 
 
 def is_long(story: Story) -> bool:
@@ -142,19 +168,75 @@ def within(section: Section, at: int) -> bool:
     return bool(at and section.items) and section.items[0].first <= at <= section.items[-1].last
 
 
-def stretched(section: Section, at: int) -> Stretched:
-    """The rows around the event that is looked at; without one the newest."""
+def stretched(section: Section, at: int, *, long: bool = False, new: int = 0, hits: Collection[int] = ()) -> Stretched:
+    """The rows around the event that is looked at; without one the newest. In a long run many that are alike are one gap: up to where
+    what is `new` begins, and without the `hits` that somebody looks for.
+    """
     rows = section.items
     if not within(section, at):
         begin = max(0, len(rows) - NEWEST)
-        return Stretched(_left_out(rows[:begin]), rows[begin:], None)
+        drawn = rows[begin:]
+        return Stretched(_left_out(rows[:begin]), tuple(_alike_as_one(drawn, new, hits)) if long else drawn, None)
     middle = max(number for number, row in enumerate(rows) if row.first <= at)
     begin, end = max(0, middle - AROUND), middle + AROUND + 1
     return Stretched(_left_out(rows[:begin]), rows[begin:end], _left_out(rows[end:]), rows[middle].first)
 
 
-def _left_out(rows: Sequence[Item]) -> tuple[int, int, int] | None:
-    return (rows[0].first, max(row.last for row in rows), len(rows)) if rows else None
+def _left_out(rows: Sequence[Item]) -> Gap | None:
+    if not rows:
+        return None
+    return _gap(rows, ", ".join(each for each in (_same(rows), came_to(rows)) if each))
+
+
+def _gap(rows: Sequence[Item], told: str) -> Gap:
+    return Gap(rows[0].first, max(row.last for row in rows), len(rows), told, all(row.quiet for row in rows))
+
+
+def _same(rows: Sequence[Item]) -> str:
+    """“110 alike: Move files”, if most of them are."""
+    counted = Counter(titles.plain(row.title) for row in rows)
+    title, count = counted.most_common(1)[0]
+    return f"{count:,} alike: {title.rstrip(': ')}" if title and count > 1 and count * 2 >= len(rows) else ""
+
+
+def _alike_as_one(rows: Sequence[Item], new: int, hits: Collection[int]) -> Iterator[Item | Gap]:
+    """The rows, with one gap in the place of many in a row that come again and again, as batches do. The last of them is drawn."""
+    looks = [_look(row, hits) for row in rows]
+    usual = {look for look, times in Counter(looks).items() if look and times >= ALIKE}
+    at = 0
+    while at < len(rows):
+        end = at
+        while end < len(rows) and (looks[end] in usual or looks[end] == "") and (end == at or rows[end].first != new):
+            end += 1
+        named = Counter(looks[at : end - 1])
+        named.pop("", None)
+        if named.total() < ALIKE:
+            end = max(end, at + 1)
+            yield from rows[at:end]
+        else:
+            yield _gap(rows[at : end - 1], f"{named.total():,} alike: {', '.join(named)}")
+            yield rows[end - 1]
+        at = end
+
+
+def _look(row: Item, hits: Collection[int]) -> str | None:
+    """What a row says, if it may be one of many; empty for one that says little anyway; None for one that stands out."""
+    if row.state or row.tries or row.facts or row.said or row.more or row.kind not in ("tool", "state", "checkpoint", "model"):
+        return None
+    if any(row.first <= hit <= row.last for hit in hits):
+        return None
+    return "" if row.quiet or row.minor else titles.plain(row.title).rstrip(": ") or None
+
+
+def first_new(story: Story, seen: int) -> int:
+    """The first event of the first row after what somebody has seen; 0 if nothing is new."""
+    return min((row.first for section in story.sections for row in section.items if seen and row.first > seen), default=0)
+
+
+def news(story: Story, seen: int) -> News:
+    rows = [(section, row) for section in story.sections for row in section.items if seen and row.first > seen]
+    drawn = any(row.first == first_new(story, seen) and not folds(section, 0) for section, row in rows)
+    return News(story.seq - seen if seen else 0, came_to([row for _, row in rows]), drawn)
 
 
 def came_to(items: Sequence[Item]) -> str:

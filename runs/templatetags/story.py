@@ -27,14 +27,29 @@ LONG = 1200  # characters of somebody's words that stand in the story; the rest 
 
 @register.simple_tag(takes_context=True)
 def rich(context: template.Context, parts: shapes.Rich) -> SafeString:
-    """A sentence of the story."""
-    return mark_safe("".join(_part(context, part) for part in parts))  # noqa: S308  each part was escaped
+    """A sentence of the story. What somebody looks for in the run is marked in it."""
+    return _marked(context, "".join(_part(context, part) for part in parts))
 
 
 @register.simple_tag(takes_context=True)
 def flat(context: template.Context, parts: shapes.Rich) -> SafeString:
     """A sentence of the story without links, for where it is one itself."""
-    return mark_safe("".join(_flat(context, part) for part in parts))  # noqa: S308  each part was escaped
+    return _marked(context, "".join(_flat(context, part) for part in parts))
+
+
+def _marked(context: template.Context, html: str) -> SafeString:
+    """The words that are looked for, marked where they stand in the text: never in a tag, or in the name of a character."""
+    asked = getattr(context.get("view"), "q", "")
+    words = sorted({str(escape(word)) for word in asked.split()}, key=len, reverse=True)
+    if not words:
+        return mark_safe(html)  # noqa: S308  each part was escaped
+    found = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
+    pieces = _MARKUP.split(html)  # text, then markup, in turn
+    pieces[::2] = [found.sub(lambda word: f"<mark>{word[0]}</mark>", text) for text in pieces[::2]]
+    return mark_safe("".join(pieces))  # noqa: S308  each part was escaped, and a mark stands in text only
+
+
+_MARKUP = re.compile(r"(<[^>]*>|&[#\w]+;)")
 
 
 @register.simple_tag
@@ -56,7 +71,13 @@ def folded(view: Any, section: shapes.Section) -> bool:
 @register.simple_tag
 def drawn_of(section: shapes.Section, view: Any) -> overview.Stretched:
     """The rows of a section that are drawn."""
-    return overview.stretched(section, view.at)
+    return overview.stretched(section, view.at, long=view.long, new=view.new_at, hits=view.hits)
+
+
+@register.simple_tag
+def hits_in(section: shapes.Section, view: Any) -> list[int]:
+    """The events of a section that hold what is looked for."""
+    return [hit for hit in view.hits if section.opened <= hit <= section.last]
 
 
 @register.simple_tag
@@ -73,13 +94,13 @@ def event_link(context: template.Context, first: int, last: int = 0) -> SafeStri
     return format_html('<a class="ev__seq" href="{}" aria-label="Event {} in the raw log">{}</a>', url, words, words)
 
 
-@register.simple_tag
-def said(text: shapes.Text | None) -> SafeString:
+@register.simple_tag(takes_context=True)
+def said(context: template.Context, text: shapes.Text | None) -> SafeString:
     """Somebody's own words, as a quote; long ones begin."""
     if text is None or not (text.erased or text.text.strip()):
         return mark_safe("")
     words = one_line(text.text, LONG) if len(text.text) > LONG else rendition(text.text.strip())
-    return format_html('<blockquote class="said">{}</blockquote>', _erased(text) or words)
+    return format_html('<blockquote class="said">{}</blockquote>', _erased(text) or _marked(context, words))
 
 
 @register.simple_tag

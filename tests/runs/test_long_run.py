@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from access.models import User
-from runs.models import Run
+from runs.models import Glance, Run
 from runs.story import overview
 from runs.timeline import fold
 from tests.cast import Cast
@@ -69,7 +69,8 @@ def test_what_is_said_in_a_long_run_is_found_with_how_many_came_before(cast: Cas
     riley = sign_in(cast.riley)
     html = page(riley, run, "?q=kestrel")
     (hit,) = set(re.findall(r'at=(\d+)"><span class="num">', html))
-    assert "1 found" in words(html) and "Kestrel Print moved" in html
+    assert html.count("found</mark>") == 1  # in the folded step that holds it
+    assert "1 found" in words(html) and "Kestrel Print moved" in words(html)
     assert "1 of 1" in words(page(riley, run, f"?q=kestrel&at={hit}"))
     assert "Nothing found" in page(riley, run, "?q=nobody+says+this")
 
@@ -98,7 +99,88 @@ def test_the_rows_around_a_place_are_drawn_and_the_others_counted() -> None:
     newest, middle = overview.stretched(section, 0), overview.stretched(section, 250)
     assert newest.before and not newest.after and len(newest.items) == overview.NEWEST
     assert middle.before and middle.after and middle.here == 250
-    assert middle.before[2] + len(middle.items) + middle.after[2] == len(section.items)
+    assert middle.before.rows + len(middle.items) + middle.after.rows == len(section.items)
+    assert middle.before.told == f"{middle.before.rows - 1} milestones"
+
+
+def batches(count: int) -> overview.Section:
+    """A step of so many batches: files are moved and the place is kept; behind the third one call fails."""
+    log = lines.begun(YEARS)
+    log.add("step.started", {"step": "sort#1", "kind": "tool", "plan_step": 1, "attempt": 1}, who="agent")
+    for batch in range(count):
+        log.add("tool.started", {"tool": "move_files", "effect": "read", "call": f"c{batch}"}, who="agent")
+        log.add(
+            "tool.ended", {"tool": "move_files", "outcome": "error" if batch == 3 else "ok", "ms": 40, "call": f"c{batch}"}, who="agent"
+        )
+        log.add("checkpoint.saved", {}, who="agent")
+    return next(each for each in fold(log.lines).sections if each.number == 1)
+
+
+def test_batches_that_are_alike_are_one_gap_and_what_stands_out_among_them_is_drawn() -> None:
+    section = batches(40)
+    drawn = overview.stretched(section, 0, long=True).items
+    gaps = [each for each in drawn if isinstance(each, overview.Gap)]
+    (gap,) = gaps
+    assert [row.state for row in drawn if not isinstance(row, overview.Gap)].count("failed") == 1
+    assert gap.told == "36 alike: Move files" and not gap.quiet
+    assert sum(each.rows if isinstance(each, overview.Gap) else 1 for each in drawn) == len(section.items)
+    assert drawn[-1] == section.items[-1]  # what came last stands there as itself
+    assert not any(isinstance(each, overview.Gap) for each in overview.stretched(section, 0).items)  # a short run is drawn whole
+
+
+def test_what_is_new_is_not_swallowed_by_a_gap_that_began_before() -> None:
+    section = batches(40)
+    new = section.items[40].first
+    drawn = overview.stretched(section, 0, long=True, new=new).items
+    gaps = [each for each in drawn if isinstance(each, overview.Gap)]
+    assert len(gaps) == 2 and gaps[0].last < new and new in [each.first for each in drawn]
+
+
+def test_what_is_looked_for_is_never_in_a_gap() -> None:
+    section = batches(40)
+    row = section.items[60]
+    drawn = overview.stretched(section, 0, long=True, hits=(row.last,)).items
+    assert row in drawn and sum(isinstance(each, overview.Gap) for each in drawn) == 2
+
+
+def left(client: Client, run: Run, seq: int) -> None:
+    """The page was left with the log drawn up to here."""
+    assert client.post(reverse("runs:glances", args=(run.pk,)), {"seq": seq}).status_code == 204
+
+
+def test_who_comes_back_to_a_long_run_sees_what_is_new_to_them_and_nobody_else_does(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    riley, sam = sign_in(cast.riley), sign_in(cast.sam)
+    assert "Since you last looked" not in page(riley, run)
+    left(riley, run, 300)
+    html = page(riley, run)
+    assert f"Since you last looked, {run.seq - 300} events ago" in words(html) and 'class="mm__new"' in html
+    assert "1 milestone" in re.search(r'class="note since">.*?</div>', html, re.DOTALL)[0]
+    assert html.count("New to you</b>") == 1  # of the two finished steps the second has news, and it is folded
+    assert '<a href="?at=301">Show <span class="num">#301' in html or 'href="?at=301"' in html
+    assert "Since you last looked" not in page(sam, run)
+    assert "Since you last looked" not in page(riley, run, "?at=20")  # it is of now
+
+
+def test_where_the_news_begin_is_marked_and_a_page_that_was_behind_takes_nothing_back(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    riley = sign_in(cast.riley)
+    left(riley, run, run.seq - 5)
+    left(riley, run, 12)
+    html = page(riley, run)
+    assert "New to you from here, 5 events" in words(html) and html.count('id="new"') == 1 and 'href="#new"' in html
+    left(riley, run, run.seq + 1000)
+    assert "New to you" not in page(riley, run)
+    assert Glance.objects.get().seq == run.seq
+    for odd in ("", "x", "-3", "0"):
+        left(riley, run, odd)
+
+
+def test_what_is_looked_for_is_marked_in_the_rows_and_never_in_a_tag(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    riley = sign_in(cast.riley)
+    (hit,) = set(re.findall(r'at=(\d+)"><span class="num">', page(riley, run, "?q=kestrel")))
+    assert "<mark>" not in page(riley, run, f"?q=span&at={hit}")  # nobody says it; it stands in many a tag
+    html = page(riley, run, f"?q=kestrel&at={hit}")
+    assert html.count("<mark>Kestrel</mark> Print moved") == 2  # in its row, and beside in the list of what was found
+    assert "<mark>" not in page(riley, run, f"?at={hit}")
 
 
 def test_a_long_run_is_read_in_as_many_queries_as_a_short_one(
