@@ -156,6 +156,18 @@ def test_what_was_drawn_before_is_not_drawn_twice(site, page):
     assert numbers(page) == [1, 2, 3]
 
 
+def test_a_page_that_is_left_says_once_how_far_it_was_drawn(site, page):
+    form = '<form hidden action="/glances" data-glance><input name="token" value="t"></form>'
+    site.html = drawn(f'<div id="run-head" data-seq="41"></div>{form}<script src="/static/js/map.js" defer></script>')
+    page.add_init_script("window.said = []; navigator.sendBeacon = (url, form) => said.push([new URL(url).pathname, ...form.values()])")
+    page.goto(site.url)
+    page.evaluate("() => { document.getElementById('run-head').dataset.seq = '44'; }")  # as a push does
+    assert page.evaluate("said") == []
+    for _ in range(2):
+        page.evaluate("() => { window.dispatchEvent(new Event('pagehide')); }")
+    assert page.evaluate("said") == [["/glances", "t", "44"]]
+
+
 def test_what_is_about_something_no_longer_open_is_left_out_and_the_rest_is_drawn(site, page):
     site.html = drawn(STREAM + '<p id="here">Old</p>')
     gone = '<p id="gone" hx-swap-oob="morph" data-seq="1">Gone</p>'
