@@ -254,13 +254,13 @@ def wake(run: Held, action: ProposedAction, reason: Literal["decision", "answer"
     if run.row.state == State.WAITING and run.row.workflow and _is_waited_for(run, action):
         run.move(State.QUEUED, RunQueued(reason=reason))
     elif run.row.state == State.WAITING and not run.row.workflow and action.state != "waiting":
-        _tell_agent_outside(run)
+        tell_agent_outside(run)
     elif run.row.state == State.COMPENSATING:
         run.change(wake_at=clock.now(), waiting={})  # an undo may have waited for it
 
 
-def _tell_agent_outside(run: Held) -> None:
-    """Its agent may have put up several at once: the run waits for the next of them, or for none."""
+def tell_agent_outside(run: Held) -> None:
+    """Its agent may have put up several at once: the run waits for the next of them, or for none. In the caller's transaction."""
     left = ProposedAction.objects.select_related("policy").filter(run_id=run.row.pk, state="waiting").order_by("proposed_at").first()
     if left is None:
         steps.goes_on(run)

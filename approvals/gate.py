@@ -128,6 +128,10 @@ class ApprovalGate:
         """Withdraw what nobody has decided on yet: its run plans anew. Gives how many."""
         return decisions.withdraw_waiting(held, by=by, note=note)
 
+    def tell_agent_outside(self, held: Held) -> None:
+        """The run that an agent outside works on waits for the next of what it has put up, or for none."""
+        decisions.tell_agent_outside(held)
+
     def redeem(self, held: Held, action_id: UUID, *, token: int, worker: str) -> Redemption | gates.Spent | gates.NotGranted | gates.Frozen:
         return execution.redeem(held, action_id, token=token, worker=worker)
 

@@ -49,6 +49,8 @@ def end(
         if held.row.ended_at is None:
             steps.fence(held, token)
             steps.heard(held)
+            if held.row.state == State.PAUSED:
+                raise steps.NotAtWork("People have paused the run.", state=held.row.state)
             _check(held, outcome, report)
             _end(held, outcome, by, report, detail)
         elif held.row.state != outcome:

@@ -13,7 +13,7 @@ from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
-from runs import lifecycle, log
+from runs import lifecycle, log, steps
 from runs.engine import gates, lease, ledger
 from runs.errors import SignalReused
 from runs.lifecycle import State
@@ -71,8 +71,6 @@ def send(run: Run, *, kind: str, key: str, by: Actor, note: str = "") -> Signal:
         signal = _receive(held, kind, key, by, note)
         if held.row.ended_at is not None:
             _settle(signal, "refused", "had_already_ended")
-        elif not held.row.workflow and kind != "cancel":
-            _refuse(held, signal, "not_yet")  # an agent outside reads no signals yet
         else:
             CARRY_OUT[kind](held, signal, by)
         audit.record(by, "signal_sent", workspace_id=held.row.workspace_id, subject=("run", run.pk), kind=kind, status=signal.status)
@@ -158,6 +156,27 @@ def take(held: Held, kind: str) -> list[str]:
     return [ERASED if note is None else note.decode() for note in opened]  # that somebody asked for something stands all the same
 
 
+def read_outside(run: Run, *, token: int | None) -> list[Signal]:
+    """All notes of a run for the agent outside that works on it, oldest first, each with `note`; from now on it has read them.
+
+    Those that it read before come along, so that an answer that was lost loses none.
+    """
+    with log.holding(run.pk) as held:
+        steps.fence(held, token)
+        steps.heard(held)
+        told = Signal.objects.filter(run_id=run.pk, kind__in=WITH_A_NOTE, status__in=("accepted", "applied"))
+        found = list(told.select_related("note__key").order_by("created_at", "pk"))
+        for signal in found:
+            if signal.status == "accepted" and held.row.ended_at is None:
+                _apply(held, signal)
+    return found
+
+
+def unread_outside(run_id: UUID) -> int:
+    """How many notes the agent of a run has not read."""
+    return Signal.objects.filter(run_id=run_id, kind__in=WITH_A_NOTE, status="accepted").count()
+
+
 def unread(held: Held, kind: str) -> bool:
     """Whether there are notes of this kind that the run has not read."""
     return Signal.objects.filter(run_id=held.row.pk, kind=kind, status="accepted").exists()
@@ -198,6 +217,9 @@ def _resume(held: Held, signal: Signal, by: Actor) -> None:
         return
     _apply(held, signal)
     held.move(State.QUEUED, RunQueued(reason="signal"))
+    if not held.row.workflow:  # no worker takes it up: its agent goes on, or waits for what people have to decide still
+        steps.resumed(held)
+        gates.current().tell_agent_outside(held)
 
 
 def _add_context(held: Held, signal: Signal, by: Actor) -> None:
@@ -213,7 +235,10 @@ def _revise(held: Held, signal: Signal, by: Actor) -> None:
     if why := _can_not_read(held, "revise"):
         _refuse(held, signal, why)
         return
-    if held.row.state == State.WAITING and held.row.waiting.get("revisable"):
+    if not held.row.workflow:
+        gates.current().withdraw_waiting(held, by=by, note=signal.note)
+        gates.current().tell_agent_outside(held)
+    elif held.row.state == State.WAITING and held.row.waiting.get("revisable"):
         gates.current().withdraw_waiting(held, by=by, note=signal.note)
         held.move(State.QUEUED, RunQueued(reason="signal"))
 
@@ -224,7 +249,7 @@ def _can_not_read(held: Held, kind: str) -> Refusing | None:
 
     if held.row.state in (State.PARKED, State.STALLED, State.CANCELLING, State.COMPENSATING):
         return "not_in_this_state"
-    if kind not in workflow.reads(held.row.workflow, held.row.workflow_version):
+    if held.row.workflow and kind not in workflow.reads(held.row.workflow, held.row.workflow_version):
         return "not_supported"
     unread = Signal.objects.filter(run_id=held.row.pk, kind__in=WITH_A_NOTE, status="accepted").count()
     return "too_many" if unread > MAX_UNREAD else None

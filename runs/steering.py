@@ -10,7 +10,7 @@ from runs.models import Run, Signal
 READING = (State.QUEUED, State.RUNNING, State.WAITING, State.PAUSED)
 WORDS = {"context": "Add context", "revise": "Revise", "pause": "Pause", "resume": "Resume"}
 HINTS = {
-    "context": "Recorded in your name. The agent reads it when its workflow asks next.",
+    "context": "Recorded in your name. The agent reads it when it asks next.",
     "revise": "The agent must change its plan, and open requests for approval are withdrawn.",
     "pause": "Nothing new begins. What is under way outside finishes. Deadlines of approvals go on.",
     "resume": "It goes on from its last completed step.",
@@ -20,7 +20,7 @@ DONE = {
     ("cancel", "delivered"): "Cancelling. Nothing new is begun; it ends once what is under way is known and what can be undone is undone.",
     ("pause", "applied"): "Paused. Nothing new begins until somebody resumes it.",
     ("resume", "applied"): "Resumed. It goes on from its last completed step.",
-    ("context", "accepted"): "Recorded. The agent reads it when its workflow asks next; if the run ends first, you see that here.",
+    ("context", "accepted"): "Recorded. The agent reads it when it asks next; if the run ends first, you see that here.",
     ("context", "applied"): "The agent has read it.",
     ("revise", "applied"): "The agent has read it and plans anew.",
     ("revise", "accepted"): "Recorded. The agent plans anew; what waited for approval is withdrawn.",
@@ -47,9 +47,7 @@ class Choice:
 
 
 def choices(run: Run) -> list[Choice]:
-    """The signals of the card, in its order; the first that can be sent is chosen. None for an agent outside, which reads no signals."""
-    if not run.workflow:
-        return []
+    """The signals of the card, in its order; the first that can be sent is chosen."""
     why = {kind: _why_not(run, kind) for kind in WORDS}
     first = "resume" if run.state == State.PAUSED else next((kind for kind in WORDS if not why[kind]), "")
     return [Choice(kind, word, HINTS[kind], why[kind], kind == first) for kind, word in WORDS.items()] if first else []
@@ -62,6 +60,8 @@ def _why_not(run: Run, kind: str) -> str:
         return "It is paused." if run.state == State.PAUSED else "" if run.state in READING else "It can’t be paused now."
     if run.state not in READING:
         return "It reads nothing now."
+    if not run.workflow:
+        return ""  # its agent is told with its next word that there is something to read
     return "" if kind in workflow.reads(run.workflow, run.workflow_version) else "Its workflow takes no such signal."
 
 

@@ -131,7 +131,7 @@ def claim(run: Run, *, holder: str, seconds: int = USUAL) -> Taken:
 
     HeldByAnotherProcess if somebody else holds it.
     """
-    _check_outside(run)
+    check_outside(run)
     with log.holding(run.pk) as held:
         _check_open(held)
         now = clock.now()
@@ -160,7 +160,7 @@ def _tell_claim(held: Held, lease: Lease, holder: str, token: int) -> None:
 
 def renew(run: Run, *, token: int, seconds: int = USUAL) -> datetime:
     """A heartbeat; gives until when it holds, and `run` is as it is then. Never waits for its log. Overtaken if somebody else has it."""
-    _check_outside(run)
+    check_outside(run)
     until = clock.now() + timedelta(seconds=seconds)
     if Lease.objects.filter(run_id=run.pk, token=token, until__isnull=False).update(until=until) != 1:
         raise _not_held(run.pk, token)
@@ -173,7 +173,7 @@ def renew(run: Run, *, token: int, seconds: int = USUAL) -> datetime:
 
 def give_back(run: Run, *, token: int) -> None:
     """Let another process have the run at once. What was begun and not ended is begun again by it."""
-    _check_outside(run)
+    check_outside(run)
     if Lease.objects.filter(run_id=run.pk, token=token, until__isnull=False).update(until=None) != 1:
         raise _not_held(run.pk, token)
 
@@ -192,7 +192,7 @@ def fence(held: Held, token: int | None) -> None:
 @contextmanager
 def _under(run: Run, token: int) -> Iterator[Held]:
     """The run's lock, under a token that holds."""
-    _check_outside(run)
+    check_outside(run)
     with log.holding(run.pk) as held:
         fence(held, token)
         yield held
@@ -208,7 +208,8 @@ def _not_held(run_id: UUID, token: int) -> Refusal:
     return Overtaken(f"Token {token} has been overtaken: {lease.worker} holds the run now.", holder=lease.worker, until=lease.until)
 
 
-def _check_outside(run: Run) -> None:
+def check_outside(run: Run) -> None:
+    """NotYours unless an agent outside works on it."""
     if run.workflow:
         raise NotYours
 
@@ -387,6 +388,11 @@ def heard(held: Held) -> None:
     """Its agent has spoken: a run that had stalled goes on. In the caller's transaction."""
     if held.row.state == State.STALLED and not held.row.workflow:
         held.move(State.RUNNING, _resumed(held, "heard"))
+
+
+def resumed(held: Held) -> None:
+    """Somebody has it go on, which is for its agent to do. In the caller's transaction."""
+    held.move(State.RUNNING, _resumed(held, "decision"))
 
 
 def _resumed(held: Held, reason: Literal["decision", "heard"]) -> RunResumed:

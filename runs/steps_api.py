@@ -1,17 +1,19 @@
 """What an agent outside tells of its work step by step, over HTTP, under a lease of the run; and the journal from which another goes on."""
 
 import base64
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 from pydantic import Field, StringConstraints
 
-from access import rules
+from access import naming, rules
 from artifacts import vault
-from runs import steps
+from runs import signals, steps
 from runs.api import Note, Strict, TextIn, _as_text
-from runs.models import AgentStep, Run
+from runs.api import Token as AnyToken
+from runs.models import AgentStep, Run, Signal
 from runs.steps import LONGEST, PAGE, SHORTEST, USUAL, Taken, Told
 from runs.vocabulary import Digest, Fit, Name, Trouble
 
@@ -58,10 +60,12 @@ def claim(request: HttpRequest, run_id: str, body: ClaimIn) -> Status:
 
 @router.put("/runs/{run_id}/lease", response=Any, summary="Renew the lease of a run: a heartbeat")
 def renew(request: HttpRequest, run_id: str, body: RenewIn) -> dict[str, Any]:
-    """Three times as often as it would run out. `state` says when people cancelled the run, or that it waits for them."""
+    """Three times as often as it would run out. `state` says when people cancelled or paused the run, or that it waits for them.
+
+    `unread`: how many notes of theirs the agent has not read."""
     run = rules.get(request.actor, Run, run_id, "runs.write")
     until = steps.renew(run, token=body.token, seconds=body.seconds)
-    return {"lease": {"token": body.token, "until": until}, "state": run.state}
+    return {"lease": {"token": body.token, "until": until}, "state": run.state, "unread": signals.unread_outside(run.pk)}
 
 
 @router.api_operation(
@@ -92,7 +96,7 @@ def begin(request: HttpRequest, run_id: str, body: StepIn) -> Status:
     """201: go on with it. 200 with state `done`: it was done, here is its result. 409 if it was begun with another input."""
     run = rules.get(request.actor, Run, run_id, "runs.write")
     told = steps.begin(run, by=request.actor, token=body.token, key=body.key, given=body.input, plan_step=body.plan_step)
-    return Status(200 if told.again else 201, _as_told(told))
+    return Status(200 if told.again else 201, _as_told(told) | {"unread": signals.unread_outside(run.pk)})
 
 
 @router.post("/runs/{run_id}/steps/outcome", response={200: Any, 201: Any}, summary="Say what came of a step")
@@ -102,7 +106,25 @@ def end(request: HttpRequest, run_id: str, body: StepOutcomeIn) -> Status:
     result = _as_text("result", body.result) if body.result else None
     said = {"outcome": body.outcome, "result": result, "error": body.error, "detail": body.detail}
     told = steps.end(run, by=request.actor, token=body.token, key=body.key, **said)
-    return Status(200 if told.again else 201, _as_told(told))
+    return Status(200 if told.again else 201, _as_told(told) | {"unread": signals.unread_outside(run.pk)})
+
+
+@router.post("/runs/{run_id}/notes", response=Any, summary="Read what people tell the agent")
+def read(request: HttpRequest, run_id: str, handrail_token: AnyToken = None) -> dict[str, Any]:
+    """What people added as context, and that they want the plan revised, oldest first and in full. From now on the agent has read it,
+    which the log says; what it had read before comes along. For an agent outside alone."""
+    run = rules.get(request.actor, Run, run_id, "runs.write")
+    steps.check_outside(run)
+    found = signals.read_outside(run, token=handrail_token)
+    names = naming.people(each.actor_id for each in found if each.actor_kind == "human")
+    return {"notes": [_as_note(each, names) for each in found]}
+
+
+def _as_note(signal: Signal, names: Mapping[str, str]) -> dict[str, Any]:
+    kept = vault.opened(signal.note) if signal.note else None
+    by = {"id": signal.actor_id, "name": names.get(signal.actor_id, "")}
+    told = {"id": signal.pk, "kind": signal.kind, "text": kept.decode() if kept is not None else None}
+    return told | {"by": by, "at": signal.created_at, "read_at": signal.settled_at}
 
 
 def _as_lease(taken: Taken) -> dict[str, Any]:

@@ -277,6 +277,7 @@ TABLE: list[tuple[str, str, str, dict[str, Any]]] = [
         "in in none no no no no no ok none none in",
         {"json": {"token": 9, "key": "a", "outcome": "failed"}},
     ),
+    ("POST", "api/v1/runs/<run_id>/notes", "in in none no no no no no ok none none in", {}),
     ("POST", "api/v1/webhooks/<source_id>", "in " * 12, {"json": {}}),  # the signature lets in, and nothing else
     ("POST", "api/v1/runs/<run_id>/undos", "in in none no no ok no no no none none in", {"json": {"effect": 1, "reason": "x"}}),
     ("POST", "api/v1/runs/<run_id>/ending", "in in none no no no no no ok none none in", {"json": {"outcome": "failed"}}),

@@ -32,7 +32,7 @@ def test_otto_has_a_run_plan_anew_and_riley_sees_the_old_action_go(page: Page, n
     sign_in(page, server, "Otto")
     page.goto(f"{server.base_url}/runs/{waiting.run.id}")
     steer = page.locator("#run-steer")
-    expect(steer.get_by_text("The agent reads it when its workflow asks next.")).to_be_visible()
+    expect(steer.get_by_text("The agent reads it when it asks next.")).to_be_visible()
     steer.get_by_text("Revise", exact=True).click()
     expect(steer.get_by_text("open requests for approval are withdrawn")).to_be_visible()
     steer.get_by_label("Message to the agent").fill("Tell her the refund goes out on Friday.")

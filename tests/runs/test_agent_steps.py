@@ -61,6 +61,9 @@ class Process:
         event = {"id": id, "type": "note.posted", "texts": {"note": "Here."}}
         return self.send(f"runs/{self.run}/events", event, Handrail_Token=self.token)
 
+    def read(self) -> Any:
+        return self.send(f"runs/{self.run}/notes", {}, Handrail_Token=self.token)
+
     def propose(self, key: str, tool: str = "issue_voucher", arguments: Any = VOUCHER) -> Any:
         body = {"tool": tool, "tool_schema": 1, "arguments": arguments}
         return self.send(f"runs/{self.run}/actions", body, Idempotency_Key=key, Handrail_Token=self.token)
@@ -327,3 +330,80 @@ def test_while_people_have_something_to_decide_the_run_waits_and_does_not_stall(
     lapse(run)
     sweep.sweep()
     assert Run.objects.get(pk=run.pk).state == "stalled", "approved, and nobody came for it"
+
+
+# steered --------------------------------------------------------------------------------------------------------------------------------
+
+
+def steer(run: Run, by: Any, kind: str, key: str, note: str = "") -> Any:
+    return signals.send(run, kind=kind, key=key, by=actor(by), note=note)
+
+
+def test_a_paused_run_begins_proposes_redeems_and_ends_nothing_until_it_is_resumed(run, one, cast, declared):
+    one.claim()
+    one.begin("read")
+    approved = ProposedAction.objects.get(pk=one.propose("k").json()["action"]["id"])
+    decisions.decide(approved, reviewer=actor(cast.riley), verdict="approved", digest=approved.digest)
+    assert steer(run, cast.otto, "pause", "p").status == "applied"
+    assert one.beat().json()["state"] == "paused"
+    assert kind(one.begin("write")) == (409, "not-at-work") and kind(one.propose("n", "post_notice", NOTICE)) == (409, "not-running")
+    taken = one.send(f"actions/{approved.pk}/redemption", {"digest": approved.digest, "holder": "one" * 9}, Handrail_Token=one.token)
+    assert kind(taken) == (409, "not-running")
+    claimed = {"outcome": "succeeded", "report": {"title": "Done", "cites": [1]}}
+    assert kind(one.send(f"runs/{run.pk}/ending", claimed, Handrail_Token=one.token)) == (409, "not-at-work")
+    assert one.end("read").status_code == 201, "what was under way is told"
+    lapse(run)
+    sweep.sweep()
+    assert Run.objects.get(pk=run.pk).state == "paused", "it may stay so until tomorrow"
+    assert steer(run, cast.otto, "resume", "r").status == "applied"
+    assert one.beat().json()["state"] == "running" and one.begin("write").status_code == 201
+    assert isinstance(verify(run), Whole)
+
+
+def test_a_run_that_is_resumed_waits_for_what_people_have_to_decide_still(run, one, cast, declared):
+    one.claim()
+    first, second = (ProposedAction.objects.get(pk=one.propose(key).json()["action"]["id"]) for key in "kn")
+    steer(run, cast.otto, "pause", "p")
+    decisions.decide(first, reviewer=actor(cast.riley), verdict="approved", digest=first.digest)
+    steer(run, cast.otto, "resume", "r")
+    row = Run.objects.get(pk=run.pk)
+    assert (row.state, row.waiting["on"], row.waiting["action"]) == ("waiting", "decision", str(second.pk))
+    decisions.decide(second, reviewer=actor(cast.riley), verdict="rejected", digest=second.digest, reason="Not this one.")
+    assert Run.objects.get(pk=run.pk).state == "running"
+
+
+def test_what_people_add_is_read_by_the_agent_once_it_asks_and_the_log_says_so(run, one, cast, sign_in):
+    one.claim()
+    assert one.beat().json()["unread"] == 0
+    told = steer(run, cast.otto, "context", "c", "The customer called: the card 4111 1111 1111 1111 was blocked.")
+    assert told.status == "accepted" and one.beat().json()["unread"] == one.begin("a").json()["unread"] == 1
+    [note] = one.read().json()["notes"]
+    assert (note["kind"], note["by"]["name"]) == ("context", "Otto") and "4111 1111" in note["text"], "in full: it is for the agent"
+    assert one.end("a").json()["unread"] == 0 and one.read().json()["notes"] == [
+        note | {"read_at": one.read().json()["notes"][0]["read_at"]}
+    ]
+    assert [each["data"]["kind"] for each in data(run, "signal.applied")] == ["context"], "read twice, applied once"
+    page = text(sign_in(cast.otto).get(f"/runs/{run.pk}"))
+    assert "Add context" in page and "4111" not in page
+    steer(run, cast.otto, "context", "d", "One more thing.")
+    one.send(f"runs/{run.pk}/ending", {"outcome": "failed"}, Handrail_Token=one.token)
+    assert signals.Signal.objects.get(key="d").reason == "never_read", "and who said it sees that"
+
+
+def test_a_revision_withdraws_what_waits_and_is_read_like_a_note(run, one, cast, declared):
+    one.claim()
+    waits = ProposedAction.objects.get(pk=one.propose("k").json()["action"]["id"])
+    assert steer(run, cast.otto, "revise", "v", "Write to her instead.").status == "accepted"
+    waits.refresh_from_db()
+    assert waits.state == "withdrawn" and Run.objects.get(pk=run.pk).state == "running"
+    assert [(each["kind"], each["text"]) for each in one.read().json()["notes"]] == [("revise", "Write to her instead.")]
+
+
+def test_only_who_holds_the_run_reads_its_notes_and_they_are_not_without_end(run, one, other, cast):
+    one.claim()
+    for n in range(signals.MAX_UNREAD + 1):
+        told = steer(run, cast.otto, "context", f"c{n}", f"Note {n}")
+    assert (told.status, told.reason) == ("refused", "too_many")
+    other.token = 9
+    assert kind(other.read()) == (409, "overtaken") and one.beat().json()["unread"] == signals.MAX_UNREAD
+    assert len(one.read().json()["notes"]) == signals.MAX_UNREAD

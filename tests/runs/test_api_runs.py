@@ -145,7 +145,7 @@ def test_a_signal_says_what_became_of_it_and_which_ending_won(agent, start):
     run = start()
     key = {"Idempotency-Key": "stop-1"}
     pause = agent.post(f"runs/{run['id']}/signals", json={"kind": "pause"}, headers={"Idempotency-Key": "wait"}).json()
-    assert (pause["status"], pause["reason"], pause["ending"]) == ("refused", "not_yet", None)  # an agent outside reads none yet
+    assert (pause["status"], pause["reason"], pause["ending"]) == ("applied", None, None)
     first = agent.post(f"runs/{run['id']}/signals", json={"kind": "cancel", "note": "Enough."}, headers=key).json()
     assert first["status"] == "applied" and first["ending"]["state"] == "cancelled"
     assert agent.post(f"runs/{run['id']}/signals", json={"kind": "cancel", "note": "Enough."}, headers=key).json() == first
