@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from runs import vocabulary
-from runs.story.shapes import Action, Effect, Item, Made, Rich, Text, Told, Took, Usage, Who
+from runs.story.shapes import Action, Effect, Item, Made, Rich, Text, Told, Took, Tool, Usage, Who
 from runs.story.wire import Line
 
 Tell = Callable[["Draft", Line], None]
@@ -49,7 +49,12 @@ class Stretch:
     opened: int = 0
     changed: int = 0
     rows: list[int] = field(default_factory=list)
+    under_way: dict[Tool, set[int]] = field(default_factory=dict)  # the rows that tell of nothing but a tool, and not of its end
     asked: str = ""  # the action that was proposed last in it
+
+
+def _only_tool(title: Rich) -> Tool | None:
+    return title[0] if len(title) == 1 and isinstance(title[0], Tool) else None
 
 
 @dataclass
@@ -124,13 +129,24 @@ class Draft:
         self.rows[item.first], self.home[item.first] = item, here
         here.rows.append(item.first)
         here.changed = line.seq
+        self._note(None, item)
         return item
 
     def change(self, row: int | None, **fields: Any) -> None:
         """Draw an item differently from now on. Nothing happens if there is no such item."""
         if row in self.rows:
-            self.rows[row] = replace(self.rows[row], changed=self.seq, **fields)
+            was = self.rows[row]
+            self.rows[row] = replace(was, changed=self.seq, **fields)
             self.home[row].changed = self.seq
+            self._note(was, self.rows[row])
+
+    def _note(self, was: Item | None, now: Item) -> None:
+        """Keep which calls of a tool go on, so that nobody looks through all rows of a section for one."""
+        under_way = self.home[now.first].under_way
+        for item, is_open in ((was, False), (now, not now.is_over)):
+            if item is not None and (tool := _only_tool(item.title)):
+                rows = under_way.setdefault(tool, set())
+                (rows.add if is_open else rows.discard)(now.first)
 
     def also(self, row: int | None, *line: Any) -> None:
         """One more line of text under an item."""

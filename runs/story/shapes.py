@@ -170,6 +170,11 @@ class Item:
     ends: int = 0  # the last event before the next row's first, of those that it stands for
 
     @property
+    def is_over(self) -> bool:
+        """Whether what it tells of has ended, and well at the first attempt."""
+        return self.last > self.first and self.state == "" and not self.tries
+
+    @property
     def one_failure(self) -> bool:
         """Whether every attempt failed, and in the same words: then they are said once."""
         told = {

@@ -56,7 +56,7 @@ def step_started(draft: Draft, line: Line) -> None:
     draft.attempts[step] = line.count("attempt", 1), line.seq
     known = draft.tools.get(step)
     told = line.flag("told")
-    here = known is not None and known in draft.here.rows  # else it is done anew, and what was told before stays as it was
+    here = known is not None and draft.home[known] is draft.here  # else it is done anew, and what was told before stays as it was
     if here and draft.rows[known].kind == "tool" and (told or line.word("kind") in ("tool", "model", "perform")):
         draft.change(known, last=line.seq)  # another attempt at the same step
         return
@@ -193,14 +193,12 @@ def _row_of(draft: Draft, line: Line) -> Item | None:
             return draft.rows[draft.tools[key]]
     if line.word("call") or line.word("step"):
         return None
-    rows = reversed(draft.here.rows)
-    return next(
-        (draft.rows[row] for row in rows if draft.rows[row].title == (Tool(line.word("tool")),) and not _ended(draft.rows[row])), None
-    )
+    under_way = draft.here.under_way.get(Tool(line.word("tool")))
+    return draft.rows[max(under_way)] if under_way else None
 
 
 def _ended(row: Item) -> bool:
-    return row.title[:1] not in _BEGUN and row.last > row.first and row.state == "" and not row.tries
+    return row.title[:1] not in _BEGUN and row.is_over
 
 
 _BEGUN = {(words,) for words in (*BEGINS.values(), "Begins: ")}

@@ -561,3 +561,29 @@ def test_attempts_that_failed_in_the_same_way_say_it_once() -> None:
 
     assert tried("down", "down").one_failure
     assert not tried("down", "gone").one_failure and not tried("down").one_failure
+
+
+class Counting(dict[int, object]):
+    """How often a row was looked at."""
+
+    looks = 0
+
+    def __getitem__(self, row: int) -> object:
+        self.looks += 1
+        return super().__getitem__(row)
+
+
+@pytest.mark.parametrize("named", [{}, {"step": "sort-{}#1"}, {"call": "call-{}"}])
+def test_a_line_costs_the_same_however_long_the_run_is_already(named: dict[str, str]) -> None:
+    looks = []
+    for calls in (50, 1000):
+        log = lines.begun()
+        for number in range(calls):
+            own = {name: value.format(number) for name, value in named.items()}
+            log.add("tool.started", {"tool": "move_files", "effect": "read", **own}, who="agent")
+            log.add("tool.ended", {"tool": "move_files", "outcome": "ok", "ms": 40, **own}, who="agent")
+        told = Fold()
+        told._draft.rows = rows = Counting()
+        told.feed(log.lines)
+        looks.append(rows.looks / calls)
+    assert looks[1] <= looks[0] * 1.1
