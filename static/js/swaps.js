@@ -26,6 +26,11 @@
   document.addEventListener("htmx:beforeSwap", (event) => refused(event) || around(event.detail.target, sent(event.detail)));
   document.addEventListener("htmx:sendError", unanswered);
   document.addEventListener("htmx:timeout", unanswered);
+  // what was to come does not come: no shape of it, but the way to it
+  document.addEventListener("htmx:afterRequest", ({ target, detail }) => {
+    const came = detail.xhr.status >= 200 && detail.xhr.status < 400;
+    if (!came) for (const shape of target.querySelectorAll?.(".skeleton") ?? []) shape.hidden = true;
+  });
   // of an outerHTML swap the target is gone, and the event is at what came for it
   document.addEventListener("htmx:afterSwap", ({ target, detail }) => detail.elt && focusNew(detail.target.isConnected ? detail.target : target));
   // the same for a page that came whole: before its scripts ran, or of a form that was posted without them

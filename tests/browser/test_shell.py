@@ -291,6 +291,18 @@ def test_a_refused_request_says_so_beside_its_form_and_swaps_nothing(site, page)
 # --- keys, dialogs, copying, theme, times --------------------------------------------------------------------------------------------
 
 
+def test_what_does_not_come_leaves_the_way_to_it_and_not_its_shape(site, page):
+    shape = '{{% include "_skeleton.html" with url="/list" word="{}" %}}'
+    site.html = drawn(
+        f'<div hx-get="/never" hx-trigger="load">{shape.format("Open the list")}</div><div>{shape.format("Open it too")}</div>'
+    )
+    page.goto(site.url)
+    expect(page.get_by_role("link", name="Open the list")).to_be_visible()
+    expect(page.locator(".skeleton").first).to_be_hidden()
+    expect(page.locator(".skeleton").last).to_be_visible()  # this one may come yet
+    expect(page.get_by_role("link", name="Open it too")).to_be_hidden()
+
+
 def test_keys_act_except_while_typing_behind_a_dialog_or_switched_off(site, page):
     site.html = drawn('<input id="field"><button id="r" data-key="r" data-copy="r">Reject</button><div id="log"></div>')
     page.goto(site.url)
