@@ -138,11 +138,12 @@ def _tools() -> list[tuple[str, str]]:
 
 
 def _first(workspace_id: UUID, tool: str) -> Typed:
-    """The form before anything was typed: of the tool that is asked for, else of what was proposed last, by whom."""
+    """The form before anything was typed: of the tool that is asked for, else of what was proposed last, a send before a change."""
     known = [name for name, _ in _tools()]
     if tool in known:
         return Typed(tool=tool)
-    newest = next((each for each in trying.last(workspace_id)[:RECENT] if each.tool in known), None)
+    found = [each for each in trying.last(workspace_id)[:RECENT] if each.tool in known]
+    newest = next((each for each in found if TOOLS[each.tool].effect == "send"), found[0] if found else None)
     return Typed(tool=newest.tool, agent=str(newest.run.agent_id)) if newest else Typed(tool=next(iter(known), ""))
 
 
