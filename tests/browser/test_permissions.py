@@ -78,7 +78,16 @@ def wide(page: Page) -> int:
 @pytest.mark.timeout(300)
 def test_ada_tries_a_past_action_and_reads_who_could_decide(browser: Browser, server: Stack):
     with browsing(browser, server, "Ada", 390, "light") as (page, complaints):
+        page.goto(f"{server.base_url}/permissions")
+        sections = page.get_by_role("navigation", name="On this page")
+        expect(sections.locator("[aria-current=true]")).to_have_text("Roles")
+        page.get_by_role("link", name="All ").last.scroll_into_view_if_needed()  # in the head of the access log
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        expect(sections.locator("[aria-current=true]")).to_have_text("Access log")
+        page.goto(f"{server.base_url}/people")
         page.goto(f"{server.base_url}/permissions#simulator")
+        expect(page.locator("#sim")).to_be_visible()
+        expect(page.get_by_role("heading", name="Try an action")).to_be_in_viewport()  # what came in above it did not push it away
         page.locator("#sim select[name=tool]").select_option(label="Send the reply")
         page.locator("#sim-arguments").fill('{"to": ["t.zielinski@haldenmarine.example"], "subject": "Hello", "body": "Hello"}')
         page.get_by_label("The run read private data").check()
