@@ -1,6 +1,5 @@
 """Trying an action on a page: what it would need, and why. Nothing is run. And the rules in force, for the page of permissions."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -15,11 +14,12 @@ from access.errors import NotFound, Refusal
 from access.ids import as_uuid
 from access.places import Place
 from access.templatetags.handrail import spell
-from approvals import canonical, freezes, policy, policy_views, policy_words, simulating, trying
+from approvals import canonical, freezes, policy, policy_views, policy_words, simulating, simulator_fields, trying
 from approvals.canonical import NotCanonical
 from approvals.figures import listed
 from approvals.models import ProposedAction
 from approvals.simulating import CantTry, Simulated, Wanted
+from approvals.simulator_fields import Field
 from runs.engine.tools import TOOLS, Tool
 
 RECENT = 20  # past actions that may be chosen
@@ -78,7 +78,8 @@ def _drawn(
         "typed": typed,
         "agents": freezes.agents(here.id),
         "tools": _tools(),
-        "arguments": typed.arguments or (_blank(chosen) if chosen else "{}"),
+        "fields": _fields(request, typed, chosen),
+        "arguments": typed.arguments or (simulator_fields.as_json(chosen) if chosen else "{}"),
         "recent": _recent(here.id),
         "found": found,
         "error": error,
@@ -93,6 +94,13 @@ def _drawn(
         context |= {"within": spell(found.rule.expires_after.total_seconds()) if found.rule else ""}
     by_htmx = request.headers.get("HX-Request") == "true"  # it draws no answer of another status
     return render(request, "approvals/simulator.html", context, status=error.status if error and not by_htmx else 200)
+
+
+def _fields(request: HttpRequest, typed: Typed, tool: Tool | None) -> list[Field]:
+    """The arguments as fields, unless they were typed as JSON, or are to be."""
+    if tool is None or typed.arguments or request.GET.get("as") == "json":
+        return []
+    return simulator_fields.filled(tool, request.POST.dict()) or simulator_fields.blank(tool)
 
 
 def _typed(request: HttpRequest) -> Typed:
@@ -112,6 +120,8 @@ def _wanted(request: HttpRequest, here: Place, typed: Typed) -> Wanted:
         raise CantTry("Choose an agent of this workspace.")
     if typed.tool not in TOOLS:
         return Wanted(agent, typed.tool, {}, **flags)
+    if fields := simulator_fields.filled(TOOLS[typed.tool], {name: text[:LONGEST] for name, text in request.POST.items()}):
+        return Wanted(agent, typed.tool, simulator_fields.arguments(fields), **flags)
     try:
         arguments = canonical.parse_json(typed.arguments or "{}")
     except NotCanonical as error:
@@ -145,14 +155,6 @@ def _first(workspace_id: UUID, tool: str) -> Typed:
     found = [each for each in trying.last(workspace_id)[:RECENT] if each.tool in known]
     newest = next((each for each in found if TOOLS[each.tool].effect == "send"), found[0] if found else None)
     return Typed(tool=newest.tool, agent=str(newest.run.agent_id)) if newest else Typed(tool=next(iter(known), ""))
-
-
-def _blank(tool: Tool) -> str:
-    """The arguments that a tool needs, to be filled in."""
-    schema = tool.arguments.model_json_schema()
-    empty = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
-    needed = {name: empty.get(schema["properties"][name].get("type", ""), "") for name in schema.get("required", ())}
-    return json.dumps(needed, indent=2, ensure_ascii=False)
 
 
 def _recent(workspace_id: UUID) -> list[tuple[str, str]]:

@@ -9,10 +9,11 @@ from typing import Any
 import orjson
 import pytest
 from django.test import Client
+from pydantic import BaseModel
 
 from access.models import Agent
 from access.rules import SYSTEM, person
-from approvals import decisions, freezes, gate, groups, policy, simulating, standing_grants
+from approvals import decisions, freezes, gate, groups, policy, simulating, simulator_fields, standing_grants
 from approvals.freezes import Freeze
 from approvals.models import Grant, ProposedAction, StandingUse
 from approvals.policy import PolicySet
@@ -243,6 +244,36 @@ def test_before_it_is_tried_the_page_names_the_rules_of_what_was_proposed_last(
     none = {"base": policy.newest(cast.workspace.pk).version, "why": "To see.", "by": person(cast.ada.pk)}
     policy.put_in_force(cast.workspace.pk, [], **none)
     assert "No rule covers it, so it is refused" in text(ada.get("/policies/simulator"))
+
+
+def test_what_a_tool_needs_is_typed_in_fields_and_kept_in_them(cast: Cast, ada: Client) -> None:
+    propose_mail(cast)
+    page = ada.get("/policies/simulator").content.decode()
+    assert 'name="arg-to"' in page and 'name="arg-subject"' in page and 'name="arguments"' not in page
+    given = {"agent": str(cast.agent.pk), "tool": "send_mail", "planned": "1", "arg-to": "a@example.org, b@example.org"}
+    given |= {f"arg-{name}": "Hello" for name, value in MAIL.items() if isinstance(value, str)}
+    answer = ada.post("/policies/simulator", given)
+    assert answer.status_code == 200 and "2 people could decide" in text(answer)
+    assert ">a@example.org, b@example.org</textarea>" in answer.content.decode()
+    as_json = ada.get("/policies/simulator?tool=send_mail&as=json").content.decode()
+    assert 'name="arguments"' in as_json and "arg-to" not in as_json
+
+
+def test_fields_stand_for_texts_whole_numbers_and_lists_of_texts_alone() -> None:
+    class Plain(BaseModel):
+        to: list[str]
+        times: int
+        note: str
+        more: dict[str, str] = {}
+
+    class Deep(BaseModel):
+        rows: list[dict[str, str]]
+
+    plain, deep = replace(TOOLS["send_mail"], arguments=Plain), replace(TOOLS["send_mail"], arguments=Deep)
+    sent = {"arg-to": "a\nb,,c", "arg-times": " 3 ", "arg-note": "x\r\ny"}
+    assert simulator_fields.arguments(simulator_fields.filled(plain, sent)) == {"to": ["a", "b", "c"], "times": 3, "note": "x\ny"}
+    assert simulator_fields.arguments(simulator_fields.filled(plain, sent | {"arg-times": "many"}))["times"] == "many"
+    assert simulator_fields.blank(deep) == [] and '"rows": []' in simulator_fields.as_json(deep)
 
 
 def test_a_past_action_is_tried_without_showing_its_arguments(cast: Cast, ada: Client) -> None:
