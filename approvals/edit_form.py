@@ -54,6 +54,10 @@ class Field:
         return PREFIX + self.name
 
     @property
+    def is_code(self) -> bool:
+        return self.kind == "json" or self.name in email.HTML
+
+    @property
     def wide(self) -> bool:
         copies = self.kind == "lines" and self.name in email.CC + email.BCC  # side by side
         return self.name in email.SUBJECT or (self.kind in ("text", "json", "lines") and not copies)

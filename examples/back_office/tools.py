@@ -160,7 +160,7 @@ def euros(cents: int) -> str:
 def refund_payment(
     call: Call,
     amount: Annotated[str, Field(title="Amount", pattern=r"^\d{1,9}(\.\d{1,2})?$")],
-    account: Annotated[str, Field(title="To")],
+    account: Annotated[str, Field(title="Customer number")],
     payment: Annotated[str, Field(title="Payment")],
     bank_reason: Annotated[str, Field(title="Reason sent to the bank", max_length=60)],
     statement_text: Annotated[str, Field(title="Statement text", max_length=35)],
