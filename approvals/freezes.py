@@ -103,9 +103,11 @@ def standing() -> QuerySet[Freeze]:
 
 
 def seen_by(actor: Actor) -> list[Freeze]:
-    """What is frozen where this person sees actions or runs, the newest first. One query."""
+    """What is frozen where this person sees actions or runs, the newest first. One query if nothing is, else two."""
     places = {*actor.somewhere("approvals.view"), *actor.somewhere("runs.view")}
-    return list(standing().filter(workspace_id__in=places).select_related(*RELATED).order_by("-since")) if places else []
+    here = standing().filter(workspace_id__in=places)
+    # every page asks, and nothing is frozen mostly: to ask for all there is to tell takes four times as long
+    return list(here.select_related(*RELATED).order_by("-since")) if places and here.exists() else []
 
 
 def history(actor: Actor) -> tuple[list[Freeze], list[Freeze]]:

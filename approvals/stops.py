@@ -50,7 +50,7 @@ def freezing(action: ProposedAction, actor: Actor) -> Freezing | None:
 
 
 def now(actor: Actor) -> list[Freezing]:
-    """All that is frozen where this person is, the newest first. One query."""
+    """All that is frozen where this person is, the newest first. One query if nothing is, else two."""
     return [shown(each, actor) for each in freezes.seen_by(actor)]
 
 
