@@ -1,4 +1,5 @@
-"""A migrated, otherwise empty database of each kind: made once, by whoever needs it first, and copied from then on.
+"""A migrated, otherwise empty database of each kind, and one with the demo's people: made once, by whoever needs it first, and copied from
+then on.
 
 Migrating takes seconds; each process of pytest-xdist and each stack needs such a database. They share a directory, in which one of
 them makes it while the others wait for the lock.
@@ -31,35 +32,39 @@ def share() -> Path:
     return Path(os.environ[VARIABLE])
 
 
-def sqlite() -> Path:
+def sqlite(*, seeded: bool = False) -> Path:
     """The file of a database that is to be copied, not opened."""
-    data = share() / "sqlite"
+    data = share() / ("seeded" if seeded else "sqlite")
     file = data / "handrail.sqlite3"
-    with _alone("sqlite") as done:
+    with _alone(data.name) as done:
         if not done.exists():
-            migrate({"DATA_DIR": str(data)})
+            if seeded:
+                data.mkdir(mode=0o700)
+                (data / ".handrail").touch()
+                shutil.copy(sqlite(), file)
+            manage("demo_seed" if seeded else "migrate", {"DATA_DIR": str(data)})
             with sqlite3.connect(file) as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             done.touch()
     return file
 
 
-def postgres_template(*, owner: str | None = None) -> str:
+def postgres_template(*, owner: str | None = None, seeded: bool = False) -> str:
     """The name of a database on `postgres.server()` that is to be copied. Its tables belong to `owner`, else to somebody whose tables the
     tests may use."""
     owner = owner or (OWNER if postgres.are_superuser() else None)  # who may do everything needs none of their own
-    name = f"migrated_{owner or 'tests'}_{share().name.rpartition('-')[2]}"
+    name = f"{'seeded' if seeded else 'migrated'}_{owner or 'tests'}_{share().name.rpartition('-')[2]}"
     with _alone(name) as done:
         if not done.exists():
-            url = postgres.database(name, owner=owner)
-            migrate({"DATA_DIR": str(share() / name), "DATABASE_URL": url})
+            url = postgres.database(name, owner=owner, template=postgres_template(owner=owner) if seeded else None)
+            manage("demo_seed" if seeded else "migrate", {"DATA_DIR": str(share() / name), "DATABASE_URL": url})
             done.touch()
     return name
 
 
-def migrate(env: Mapping[str, str]) -> None:
+def manage(command: str, env: Mapping[str, str]) -> None:
     environment = {**clean_environment(), **SECRETS, "HANDRAIL_DEMO": "1", **env}
-    done = subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "manage.py", command, "-v0"], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -33,6 +33,7 @@ from tests.waiting import until
 
 PYTHON = sys.executable
 START_MAX = 60.0  # seconds
+OWN = {"SECRET_KEY", "HANDRAIL_VAULT_KEY", "DATABASE_URL", "HANDRAIL_DEMO"}  # with one of these a stack reads no database of others
 PROVIDER = "provider=python -m examples.provider --port {port+3}"
 DESK = "desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2} --patience 3"
 
@@ -41,8 +42,8 @@ class Stack:
     """`data` is its DATA_DIR below `where`. `database` is `sqlite`, `postgres`, or by default what HANDRAIL_TEST_DB says.
 
     `desk` runs the example's outside world too, `provider` the one that plays a provider of models, `first` names management commands to
-    run before (as `demo_seed`), `without` leaves out parts (web, worker, beat), `env` adds to the environment of every process. It is the
-    demo's topology unless `env` says otherwise.
+    run before (`demo_seed` ran already on the database that is copied, unless the stack has secrets of its own), `without` leaves out
+    parts (web, worker, beat), `env` adds to the environment of every process. It is the demo's topology unless `env` says otherwise.
     `cluster`: a PostgreSQL server of the test's own, on which the database is made.
     """
 
@@ -66,7 +67,8 @@ class Stack:
         self.supervisor: subprocess.Popen[bytes] | None = None
         self._spawned: list[subprocess.Popen[bytes]] = []
         self._commander: Commander | None = None
-        self._options = [word for command in first for word in ("--first", command)]
+        seeded = cluster is None and "demo_seed" in first and not OWN.intersection(env or {})
+        self._options = [word for command in first if not (seeded and command == "demo_seed") for word in ("--first", command)]
         self._options += [word for part in without for word in ("--without", part)]
         self._options += ["--with", DESK, "--tell", "HANDRAIL_DESK_URL", "--tell", "HANDRAIL_DESK_SMTP"] if desk else []
         self._options += ["--with", PROVIDER, "--tell", "HANDRAIL_PLAYED_URL"] if provider else []
@@ -81,7 +83,7 @@ class Stack:
             "HANDRAIL_DESK_URL": self.desk_url,
             **({"HANDRAIL_PLAYED_URL": f"http://127.0.0.1:{self.port + 3}/v1"} if provider else {}),
             "HANDRAIL_DESK_SMTP": f"127.0.0.1:{self.smtp_port}",
-            **fresh_database(self.data, self.database, cluster),
+            **fresh_database(self.data, self.database, cluster, seeded=seeded),
             **(env or {}),
         }
 
@@ -243,19 +245,21 @@ class Stack:
             return False
 
 
-def fresh_database(data: Path, kind: str, cluster: postgres.Cluster | None = None) -> dict[str, str]:
-    """A migrated, otherwise empty database, and the environment that names it. SQLite's lies in `data`, which is made."""
+def fresh_database(data: Path, kind: str, cluster: postgres.Cluster | None = None, *, seeded: bool = False) -> dict[str, str]:
+    """A migrated database, and the environment that names it. SQLite's lies in `data`, which is made. It is empty, or `seeded` for the demo
+    with the secrets that all stacks share."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     (data / ".handrail").touch()
     if kind == "sqlite":
-        shutil.copy(migrated.sqlite(), data / "handrail.sqlite3")
+        shutil.copy(migrated.sqlite(seeded=seeded), data / "handrail.sqlite3")
         return {}
     owner = migrated.OWNER
     if cluster is not None:
         url = postgres.database("stack", owner=owner, on=cluster.url)
-        migrated.migrate({"DATA_DIR": str(data), "DATABASE_URL": url})
+        migrated.manage("migrate", {"DATA_DIR": str(data), "DATABASE_URL": url})
         return {"DATABASE_URL": url}
-    return {"DATABASE_URL": postgres.database(f"stack_{uuid4().hex[:12]}", template=migrated.postgres_template(owner=owner), owner=owner)}
+    template = migrated.postgres_template(owner=owner, seeded=seeded)
+    return {"DATABASE_URL": postgres.database(f"stack_{uuid4().hex[:12]}", template=template, owner=owner)}
 
 
 def free_ports(count: int) -> int:
