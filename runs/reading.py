@@ -15,6 +15,7 @@ from runs import evidence, stream, timeline
 from runs.evidence import Answer
 from runs.models import Event, Run
 from runs.story.shapes import Story
+from runs.timeline import Fold
 
 Lines = list[dict[str, Any]]
 KEPT = 5.0  # seconds; a text that was erased is pushed no longer than that
@@ -37,24 +38,38 @@ def told(run: Run) -> Told:
 
 
 def told_lately(run: Run) -> Told:
-    """The same for a push: many viewers of a long run share one reading, and only what is new is read."""
+    """The same for a push: many viewers of a long run share one reading, and only what is new is read and told."""
     with _lock:
-        kept = _kept.get(run.pk)
-    if kept is None or time.monotonic() - kept.read_at > KEPT or len(kept.lines) > run.seq:
-        fresh = told(run)
-    elif len(kept.lines) == run.seq:
-        return kept
-    else:
-        fresh = _tell(run, [*kept.lines, *_pages(run.pk, len(kept.lines), run.seq)], kept.read_at)
-    with _lock:
-        _kept[run.pk] = fresh
+        kept = _kept.setdefault(run.pk, _Kept())
         _kept.move_to_end(run.pk)
         while len(_kept) > RUNS_KEPT:
             _kept.popitem(last=False)
-    return fresh
+    with kept.lock:
+        return kept.upto(run)
 
 
-_kept: OrderedDict[UUID, Told] = OrderedDict()
+class _Kept:
+    """What a run has told lately, and the story that is still being told. `lock`: of several viewers one reads, and the others get it."""
+
+    def __init__(self) -> None:
+        self.lock, self._fold = Lock(), Fold()
+        self._told: Told | None = None
+
+    def upto(self, run: Run) -> Told:
+        last = self._told
+        if last is not None and len(last.lines) > run.seq:  # who looked at the run before others read on
+            return told(run)
+        if last is None or time.monotonic() - last.read_at > KEPT:
+            self._fold, last = Fold(), Told([], Fold().story(), (), time.monotonic())
+        elif len(last.lines) == run.seq:
+            return last
+        more = list(_pages(run.pk, len(last.lines), run.seq))
+        found, story = [*last.lines, *more], self._fold.feed(more).story()
+        self._told = Told(found, story, evidence.answers(found, loose=loose_artifacts(run)), last.read_at)
+        return self._told
+
+
+_kept: OrderedDict[UUID, _Kept] = OrderedDict()
 _lock = Lock()
 
 

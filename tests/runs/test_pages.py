@@ -16,6 +16,7 @@ from config import clock
 from runs import log as channel
 from runs import presenting, reading
 from runs.models import Run
+from runs.timeline import Fold
 from runs.vocabulary import MilestoneReached
 from tests.cast import Cast
 from tests.runs import lines
@@ -501,3 +502,19 @@ def test_a_shared_reading_grows_with_the_log(cast: Cast) -> None:
     run.refresh_from_db()
     after = reading.told_lately(run)
     assert after == reading.Told(reading.lines(run), reading.story(run), reading.answers(run), before.read_at)
+
+
+def test_a_push_tells_only_what_is_new_of_a_run_and_a_late_viewer_takes_nothing_back(cast: Cast, monkeypatch: Any) -> None:
+    run = play(cast, lines.proposed())
+    early = Run.objects.get(pk=run.pk)
+    first = reading.told_lately(run)
+    told: list[int] = []
+    monkeypatch.setattr(Fold, "_tell", lambda fold, line, real=Fold._tell: told.append(line["seq"]) or real(fold, line))
+    with channel.holding(run.pk) as held:
+        seq = held.append(MilestoneReached(), actor=rules.SYSTEM, texts={"title": channel.Text("Half of it")})
+    run = Run.objects.get(pk=run.pk)
+    assert reading.told_lately(run).story.seq == seq and told == [seq]
+    assert reading.told_lately(early).story == first.story
+    assert reading.told_lately(run).story.seq == seq and told.count(seq) == 1
+    monkeypatch.setattr(reading, "KEPT", 0.0)
+    assert reading.told_lately(run) != first and told.count(seq) == 2, "after a while all is read again: something may have been erased"
