@@ -111,7 +111,7 @@ def waiting(draft: Draft, line: Line) -> None:
     blocked = (
         any(draft.rows[row].kind == "block" and draft.rows[row].action == action for row in draft.blocks.values()) if action else False
     )
-    lines: tuple[Rich, ...] = (("Until ", Moment(until), "."),) if until else ()
+    lines: tuple[Rich, ...] = (("Expires " if on == "decision" else "Until ", Moment(until), "."),) if until else ()
     needs = line.count("needs")
     draft.add(line, "block", (_waits(on, needs, until),), icon="wait", state="waiting", lines=lines, action=action, quiet=blocked)
     draft.waiting = Waiting(on, line.at, line.seq, action, until, needs, line.word("source"))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from runs.story.draft import WAITS, Draft, Waiting
 from runs.story.outline import title_of
-from runs.story.shapes import Action, Code, Moment, Now, Part, Rich, Text, Tool
+from runs.story.shapes import Action, Code, Moment, Now, One, Part, Rich, Text, Tool
 
 NAMED = 4  # effects that the sentence of the end names
 IDLE = "The agent is idle and spends nothing."
@@ -99,7 +99,8 @@ def _decision(draft: Draft, was: Waiting) -> tuple[Rich, tuple[Rich, ...]]:
     if action and action.executor == "agent":  # it may do something else meanwhile, and ask for several things at once
         return (f"Waiting for {who} to decide.",), _asks(draft)
     expires: Rich = (" At ", Moment(until), " the request expires.") if until else ()
-    return (f"Waiting for {who} to decide.",), (*about, (IDLE, *expires))
+    what: Rich = ("approve ", One(action.tool)) if action else ("decide",)
+    return (f"Waiting for {who} to ", *what, "."), (*about, (IDLE, *expires))
 
 
 def _paused(draft: Draft) -> Now:

@@ -86,7 +86,7 @@ def _tool(line: Line, tools: Tools) -> Rich:
     if line.type == "tool.started":
         given = next(short_arguments(line.text("arguments")), ())
         return (tool, *((", ", *given) if given else ()))
-    took: Rich = (", ", Took(line.count("ms"))) if line.count("ms") else ()
+    took: Rich = (", ", Took(line.count("ms"))) if line.count("ms") >= 50 else ()  # what is less would be “0 s”
     match line.word("outcome"):
         case "ok":
             return (tool, ": answered", *took)

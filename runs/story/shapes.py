@@ -87,6 +87,13 @@ class Tool:
 
 
 @dataclass(frozen=True)
+class One:
+    """What one action of a tool is: “one e-mail”, by the kind of thing that the tool does."""
+
+    tool: str
+
+
+@dataclass(frozen=True)
 class Step:
     """A step of the engine, by the title of what it does. `tool`: what it uses, where its name does not say so."""
 
@@ -123,7 +130,7 @@ class Tag:
     text: str
 
 
-Part = str | Who | Text | At | Elsewhere | Code | File | Moment | Took | Tool | Step | Quote | Changed | Label | Tag
+Part = str | Who | Text | At | Elsewhere | Code | File | Moment | Took | Tool | One | Step | Quote | Changed | Label | Tag
 Rich = tuple[Part, ...]
 
 

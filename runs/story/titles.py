@@ -2,16 +2,22 @@
 
 from runs.engine import models
 from runs.engine.tools import TOOLS
-from runs.story.shapes import Code, Elsewhere, Rich, Step, Tool
+from runs.story.shapes import Code, Elsewhere, One, Rich, Step, Tool
 from runs.story.work import spoken
 
 APPROVED = "what was approved"
+UNITS = {"email": "e-mail", "record": "change", "payment": "payment", "sql": "statement", "http": "request", "command": "command"}
 OWNERS = ("email", "address", "customer", "person", "account")  # arguments that say whose it is
 
 
 def of_tool(name: str) -> str:
     """What a tool is called; its name in words if it is not loaded here."""
     return TOOLS[name].title if name in TOOLS else spoken(name)
+
+
+def one_of(name: str) -> str:
+    """What is decided on: “one e-mail”."""
+    return f"one {UNITS.get(TOOLS[name].card, 'action') if name in TOOLS else 'action'}"
 
 
 def of_step(step: Step) -> str:
@@ -61,6 +67,8 @@ def _plain(part: object) -> str:
             return part
         case Tool(name):
             return of_tool(name)
+        case One(tool):
+            return one_of(tool)
         case Step():
             return of_step(part)
         case Code(text):

@@ -5,7 +5,8 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from artifacts.rendition import UNREADABLE, WORDS
+from artifacts.gist import record
+from artifacts.rendition import UNREADABLE, WORDS, is_cut
 from runs import vocabulary
 from runs.story.course import count
 from runs.story.draft import Draft, tells
@@ -23,6 +24,7 @@ TROUBLE = {
     "error": "it failed",
 }
 TOLD: Rich = ("Told by the agent; Handrail did not see it.",)  # of a step of an agent outside
+RECORD = 60  # characters of a record's name
 SENSITIVE = ("personal", "secret", "")  # labels that are named in the story
 
 
@@ -361,12 +363,27 @@ def _artifact_lines(line: Line, made: Made) -> Iterator[Rich]:
     if made.label in SENSITIVE:
         yield Label(made.label), hidden_words(content)
     if content and not content.erased and content.text.strip() and made.media_type.startswith("text/plain"):
-        yield (Quote(_body_of(content) if made.outside else content),)
+        yield (Quote(body_of(content) if made.outside else content),)
+    elif content and not content.erased and (holds := held_in(content)):
+        yield (holds,)
     elif content and content.erased:
         yield (content,)
 
 
-def _body_of(message: Text) -> Text:
+def held_in(content: Text) -> Text | str:
+    """What a record holds, counted: “Brightwater Logistics: 2 contacts, 2 invoices”, “2 rows”. Empty if it is none, or not all is there."""
+    if is_cut(content.text):
+        return ""
+    if content.media_type.startswith("application/json"):
+        told = record(content.text, RECORD)
+        return replace(content, text=told) if told else ""
+    if content.media_type.startswith("text/csv"):
+        rows = sum(bool(line.strip()) for line in content.text.splitlines()) - 1
+        return count(rows, "row") if rows > 0 else ""
+    return ""
+
+
+def body_of(message: Text) -> Text:
     """A message's text without the headers it begins with."""
     headers, _, body = message.text.partition("\n\n")
     return replace(message, text=body) if body.strip() and headers.startswith("From:") else message

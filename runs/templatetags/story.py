@@ -16,7 +16,7 @@ from access.templatetags.handrail import LABELS, clock_, digest, icon, sensitivi
 from artifacts.gist import gist
 from artifacts.templatetags.renditions import one_line, quote, rendition
 from runs.presenting import name_of
-from runs.story import overview, shapes, titles
+from runs.story import overview, shapes, titles, work
 from runs.story.wire import moment
 
 register = template.Library()
@@ -117,6 +117,17 @@ def datum(name: str, value: str) -> SafeString:
     if value.isdecimal() or re.fullmatch(r"[a-z][a-z_]*", value) and name in ENUMS:
         return escape(value.replace("_", " "))
     return format_html('<span class="mono xs wrap">{}</span>', value)
+
+
+@register.filter
+def excerpt(text: shapes.Text) -> SafeString:
+    """What a text says or holds, in a line: of a message its body's first sentences, of a record how much it holds."""
+    if _erased(text):
+        return _erased(text)
+    if text.media_type.startswith(("application/json", "text/csv")):
+        holds = work.held_in(text)
+        return _text(holds) if isinstance(holds, shapes.Text) else escape(holds)
+    return quote(gist(work.body_of(text).text[:LOOKED_AT], QUOTED), 2 * QUOTED)
 
 
 def _copied(pk: str) -> SafeString:
@@ -225,6 +236,7 @@ DRAWN: dict[type, Callable[[Any], str]] = {
     shapes.Moment: lambda part: clock_(part.at),
     shapes.Took: lambda part: spell(part.ms / 1000),
     shapes.Tool: lambda part: escape(titles.of_tool(part.name)),
+    shapes.One: lambda part: escape(titles.one_of(part.tool)),
     shapes.Step: lambda part: escape(titles.of_step(part)),
     shapes.Quote: lambda part: _erased(part.text) or quote(gist(part.text.text[:LOOKED_AT], QUOTED), 2 * QUOTED),
     shapes.Changed: _changed,

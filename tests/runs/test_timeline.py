@@ -145,7 +145,8 @@ def test_what_is_planned_only_is_told_as_planned_and_never_reached_once_it_ended
 
 def test_a_run_that_waits_says_whom_for_and_until_when() -> None:
     story = fold(lines.proposed().lines)
-    assert said(story.now.what) == "Waiting for a reviewer to decide."
+    assert said(story.now.what) == "Waiting for a reviewer to approve <One>."
+    assert titles.one_of("send_email") in ("one e-mail", "one action") and titles.one_of("nobody_knows") == "one action"
     assert said(story.now.lines[0]) == "E-mail a reply to Marta Oyelaran."
     assert (story.now.waits_for, story.now.action) == ("decision", SEND)
     assert story.now.until and story.now.since and story.now.until - story.now.since == timedelta(seconds=2639)
@@ -587,3 +588,18 @@ def test_a_line_costs_the_same_however_long_the_run_is_already(named: dict[str, 
         told.feed(log.lines)
         looks.append(rows.looks / calls)
     assert looks[1] <= looks[0] * 1.1
+
+
+def test_of_a_record_it_is_told_what_it_holds_and_of_one_that_is_cut_off_nothing() -> None:
+    made = {"artifact": SIGNAL, "version": 1, "label": "internal", "size": 9}
+    log = lines.begun()
+    account = '{"name": "Brightwater", "contacts": [{"name": "Marta"}], "invoices": [{"number": "INV-1"}, {"number": "INV-2"}]}'
+    for name, media_type, content in (
+        ("account.json", "application/json", account),
+        ("payments.csv", "text/csv", "id,amount\nPAY-1,12\n\nPAY-2,8\n"),
+        ("half.json", "application/json", account[:40] + "⟦+900⟧"),
+    ):
+        data = made | {"name": name, "media_type": media_type}
+        log.add("artifact.created", data, who="agent", content=lines.words(content, media_type=media_type))
+    told = [[said(line) for line in item.lines] for item in items(fold(log.lines)) if item.kind == "artifact"]
+    assert told == [["Brightwater: 1 contact, 2 invoices"], ["2 rows"], []]
