@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from access.ids import as_uuid
 from access.templatetags.handrail import LABELS, clock_, digest, icon, sensitivity, spell
 from artifacts.gist import gist
-from artifacts.templatetags.renditions import one_line, quote, rendition
+from artifacts.templatetags.renditions import one_line, quote, rendition, unbroken
 from runs.presenting import name_of
 from runs.story import overview, shapes, titles, work
 from runs.story.wire import moment
@@ -100,7 +100,7 @@ def said(context: template.Context, text: shapes.Text | None) -> SafeString:
     if text is None or not (text.erased or text.text.strip()):
         return mark_safe("")
     words = one_line(text.text, LONG) if len(text.text) > LONG else rendition(text.text.strip())
-    return format_html('<blockquote class="said">{}</blockquote>', _erased(text) or _marked(context, words))
+    return format_html('<blockquote class="said">{}</blockquote>', _erased(text) or _marked(context, unbroken(words)))
 
 
 @register.simple_tag

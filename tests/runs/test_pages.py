@@ -78,6 +78,15 @@ def test_the_cancel_dialog_says_what_will_happen(cast: Cast, sign_in: SignIn) ->
     assert "Was not sent. The request for approval is withdrawn." in html.replace("\n", " ")
 
 
+def test_the_row_that_waits_names_who_can_decide(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.proposed())
+    html = page(sign_in(cast.riley), reverse("runs:run", args=(run.pk,)))
+    row = html[html.index('data-kind="block"') :].partition("</li>")[0]
+    assert re.search(r"Expires .*You or Sam can decide\.", re.sub(r"<[^>]+>", "", row))
+    back = page(sign_in(cast.riley), reverse("runs:run", args=(run.pk,)) + f"?at={run.seq}")
+    assert "can decide" not in back[back.index('data-kind="block"') :].partition("</li>")[0]  # it was so then, and may not be now
+
+
 def test_a_failure_is_never_hidden(cast: Cast, sign_in: SignIn) -> None:
     log = lines.begun()
     log.add("step.started", {"step": "read_ticket#1", "kind": "tool", "plan_step": 1}, who="agent")
