@@ -211,7 +211,9 @@ def test_addresses_carry_the_filter_and_a_page_says_what_it_hides(cast, riley):
     held = propose_mail(cast, name="Held")
     decisions.claim(held.action, by=person(cast.sam.pk))
     page = riley.get("/inbox?view=mine&q=reply").content.decode()
-    assert "Nothing with “reply” waits for you and is held by nobody else. Without this filter 1 waits for you." in text(page)
+    said = text(page)
+    assert "Nothing with “reply” waits for you and is held by nobody else." in said
+    assert said.count("1 that waits for you is hidden by this filter.") == 1 and "Without this filter" not in said, "once, in the panel"
     assert 'ws-connect="/ws/pages/inbox?view=mine&amp;q=reply"' in page and "data-empty" in page
     page = riley.get("/inbox?q=held").content.decode()
     assert f'href="/actions/{held.action.pk}?q=held"' in page and 'href="/inbox?view=others&amp;q=held"' in page
