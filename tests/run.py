@@ -55,12 +55,13 @@ def phases() -> list[Phase]:
     unit = {"marks": "not browser and not acceptance", "where": ("tests",), "dist": "loadfile"}
     browser = {"marks": "browser", "where": ("tests/browser",), "dist": "loadfile"}
     acceptance = {"marks": "acceptance and not browser", "where": ("tests/acceptance",), "dist": "load"}
+    # What waits (for leases, for browsers) goes beside what computes, and last comes what keeps every processor busy to its end.
     return [
-        Phase("Unit and integration", "sqlite", **unit),  # the longest first
-        Phase("Browser", "sqlite", **browser),
-        Phase("Unit and integration", "postgres", **unit),
+        Phase("Unit and integration", "sqlite", **unit),
         Phase("Acceptance", "sqlite", **acceptance),
         Phase("Acceptance", "postgres", **acceptance),
+        Phase("Browser", "sqlite", **browser),
+        Phase("Unit and integration", "postgres", **unit),
     ]
 
 
