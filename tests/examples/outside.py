@@ -1,10 +1,10 @@
 """The outside world as a real process on free ports."""
 
 import re
-import select
 import signal
 import subprocess
 import sys
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import httpx
@@ -22,7 +22,7 @@ class World:
         self.process = subprocess.Popen(
             [*COMMAND, "--data", str(folder), *ports], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        ready, _, _ = select.select([self.process.stdout], [], [], 20)
+        ready = wait([self.process.stdout], 20)
         line = self.process.stdout.readline() if ready else ""
         match = re.fullmatch(r"desk: (http://127\.0\.0\.1:(\d+)/) and SMTP on 127\.0\.0\.1:(\d+), data in .*\n", line)
         if not match:
