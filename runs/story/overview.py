@@ -208,7 +208,7 @@ def _alike_as_one(rows: Sequence[Item], new: int, hits: Collection[int]) -> Iter
         end = at
         while end < len(rows) and (looks[end] in usual or looks[end] == "") and (end == at or rows[end].first != new):
             end += 1
-        named = Counter(looks[at : end - 1])
+        named = Counter(looks[at : max(end - 1, at)])  # the first may stand out by itself: then none
         named.pop("", None)
         if named.total() < ALIKE:
             end = max(end, at + 1)

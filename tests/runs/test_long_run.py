@@ -143,6 +143,13 @@ def test_what_is_looked_for_is_never_in_a_gap() -> None:
     assert row in drawn and sum(isinstance(each, overview.Gap) for each in drawn) == 2
 
 
+def test_what_stands_out_may_be_the_first_of_all() -> None:
+    section = batches(40)
+    drawn = overview.stretched(section, 0, long=True, hits=(section.items[0].last,)).items
+    assert drawn[0] == section.items[0] and drawn[-1] == section.items[-1]
+    assert sum(each.rows if isinstance(each, overview.Gap) else 1 for each in drawn) == len(section.items)
+
+
 def left(client: Client, run: Run, seq: int) -> None:
     """The page was left with the log drawn up to here."""
     assert client.post(reverse("runs:glances", args=(run.pk,)), {"seq": seq}).status_code == 204
