@@ -468,6 +468,13 @@ def test_an_artifact_is_shown_as_redacted_with_its_place_in_the_log(cast: Cast, 
     page(sign_in(cast.olga), reverse("artifacts:artifact", args=(made,)), status=404)
 
 
+def test_of_an_artifact_that_waits_with_its_action_it_is_said_for_whom(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, lines.proposed())
+    made = Artifact.objects.filter(run_id=run.pk).order_by("-created_at").first()
+    around = page(sign_in(cast.riley), reverse("runs:around", args=(run.pk, made.pk)))
+    assert "Waiting for a reviewer</span>" in around
+
+
 def test_a_download_is_redacted_text_that_no_browser_runs(cast: Cast, sign_in: SignIn) -> None:
     log = lines.begun()
     lines.artifact(log, "page.html", "<script>alert(1)</script> 4111 1111 1111 1111")
