@@ -16,6 +16,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -216,7 +217,8 @@ class Stack:
             with psycopg.connect(url, row_factory=dict_row, autocommit=True) as connection:
                 cursor = connection.execute(statement, values)
                 return cursor.fetchall() if cursor.description else []
-        with sqlite3.connect(self.data / "handrail.sqlite3", timeout=20, isolation_level=None) as connection:
+        # closed at once: those who wait ask many times a second, and each open connection keeps two files open until somebody collects it
+        with closing(sqlite3.connect(self.data / "handrail.sqlite3", timeout=20, isolation_level=None)) as connection:
             connection.row_factory = sqlite3.Row
             plain = [value.hex if isinstance(value, UUID) else value for value in values]
             return [dict(row) for row in connection.execute(statement.replace("%s", "?"), plain)]
