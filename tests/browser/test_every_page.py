@@ -66,7 +66,8 @@ def browsing(browser: Browser, server: Stack, who: str, width: int, theme: str) 
 
 def faults(page: Page, rules: list[str] = RULES) -> list[str]:
     """What axe finds. It asks for style sheets and puts in styles, which the page’s policy refuses: look at the console before."""
-    page.evaluate(AXE)
+    if not page.evaluate("typeof window.axe?.run === 'function'"):
+        page.evaluate(AXE)
     found = page.evaluate("rules => axe.run(document, {runOnly: rules, preload: false})", rules)["violations"]
     return [f"{v['id']}: {node['html'][:160]} ({node['failureSummary'][:200]})" for v in found for node in v["nodes"]]
 
