@@ -76,6 +76,7 @@ def main(words: list[str]) -> int:
         print(f"Handrail: {missing}", file=sys.stderr)
         return 1
     migrated.share()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each of all the processes, those of the stacks too, compiles everything anew
     began = time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         results = list(pool.map(lambda phase: _run(phase, databases, words), phases()))
