@@ -220,7 +220,7 @@ _BARE = r"""(?P<bare>[^\s"'`<>;&|][^\s"'<>;&|]{0,4095})"""
 
 def pairs(text: str) -> Spans:
     """The value in `password=…`, `"secret": "…"`, `--api-key …`, `Authorization: …`, `<password>…</password>`; also in other languages."""
-    lowered = text.lower()
+    lowered = readings.lowered(text)
     there = {needle for needle in _ALL_NEEDLES if needle in lowered}
     for pattern, needles, holds in _PAIRS if there else ():
         if not needles.isdisjoint(there):
@@ -294,7 +294,7 @@ _BREAKS = 12
 
 def random_after_keyword(text: str) -> Spans:
     """A long random-looking value shortly after a word such as “key”, “auth” or “signature”."""
-    lowered = text.lower()
+    lowered = readings.lowered(text)
     for match in _AFTER_KEYWORD.finditer(text) if any(word in lowered for word in _KEYWORDS) else ():
         value = match["value"]
         if not _UUID.fullmatch(value) and _is_random(value):

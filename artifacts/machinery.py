@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from artifacts import readings
 from artifacts.readings import HIDDEN
 
 
 def values(text: str) -> Iterator[tuple[int, int]]:
     """The value in `"system_prompt": …`, `hook_body: …`, `internal-score=…`: a JSON value whole, anything else to the end of its line."""
-    lowered = text.lower()
+    lowered = readings.lowered(text)
     if not any(needle in lowered for needle in _MACHINES):
         return
     at = 0

@@ -103,6 +103,14 @@ def _plain(char: str) -> str:
     return unicodedata.normalize("NFKC", char)
 
 
+def lowered(text: str) -> str:
+    """In lower case, with one letter for each that `re.IGNORECASE` takes for the same: `str.lower` leaves some of them as they are."""
+    return (text if text.isascii() else text.translate(_SAME_LETTER)).lower()
+
+
+_SAME_LETTER = str.maketrans("\u0130\u0131\u017f\u212a\u1c82", "iisk\u043e")
+
+
 # Escapes: what a program reads as the same
 
 

@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import quopri
+import re
 import urllib.parse
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from artifacts import detectors, readings
+from artifacts import detectors, machinery, readings
 from artifacts.detectors import CARD, EMAIL, IBAN, KINDS, PATH, PHONE, SECRET, find
 
 # Made up, and written in two parts so that no scanner takes them for real ones
@@ -171,6 +172,35 @@ PAIRS = {
 def test_a_secret_is_known_by_the_word_in_front_of_it(text: str, value: str) -> None:
     found = [text[f.start : f.end] for f in find(text, kinds={SECRET})]
     assert found == ([value] if value else [])
+
+
+CASES = [("i", "\u0131"), ("I", "\u0130"), ("s", "\u017f"), ("k", "\u212a"), ("о", "\u1c82")]
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("signature", "aB3dE5fG7hI9jK1lM2nO3pQ4"),
+        ("SIGNATURE", "aB3dE5fG7hI9jK1lM2nO3pQ4"),
+        ("pin", "83645"),
+        ("SESSION-ID", "abc-12345"),
+        ("cookie", "x=12345678"),
+        ("пароль", "abc-12345"),
+        ("internal_score", "8"),
+        ("system_prompt", "Be brief."),
+    ],
+)
+@pytest.mark.parametrize(("letter", "odd"), CASES)
+def test_a_word_is_known_in_every_letter_that_is_one_of_its_own_in_another_case(word: str, value: str, letter: str, odd: str) -> None:
+    text = f"{word.replace(letter, odd)}: {value}"
+    assert [text[found.start : found.end] for found in find(text)] == [value]
+
+
+def test_what_is_looked_for_first_is_there_in_whatever_case_a_pattern_takes() -> None:
+    every = "".join(map(chr, range(0x110000)))
+    for letter in {letter for needle in detectors._ALL_NEEDLES.union(detectors._KEYWORDS, machinery._MACHINES) for letter in needle}:
+        same = re.findall(re.escape(letter), every, re.IGNORECASE)
+        assert {readings.lowered(each) for each in same} == {letter}
 
 
 @pytest.mark.parametrize(
