@@ -87,14 +87,24 @@ def forget(webhook_id: UUID) -> None:
 
 
 def _leaves(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Each single value and its place. What has a full stop in its name can't be named, and lists are not looked into."""
-    left: list[tuple[str, Any]] = [("", body)]
+    """Each single value and its place. What has a full stop in its name can't be named, and lists are not looked into.
+
+    A place is put together only for who takes it: below a long name there may be very many.
+    """
+    names: list[str] = []
+    left = [iter(body.items())]
     while left:
-        place, value = left.pop()
-        if isinstance(value, dict):
-            left += [(f"{place}.{name}", each) for name, each in value.items() if "." not in name]
-        elif not isinstance(value, list):
-            yield place[1:], value
+        name, value = next(left[-1], ("", _NOWHERE))
+        if value is _NOWHERE:
+            left.pop()
+            names[len(left) - 1 :] = []
+        elif "." in name or isinstance(value, list):
+            continue
+        elif isinstance(value, dict):
+            names.append(name)
+            left.append(iter(value.items()))
+        else:
+            yield ".".join([*names, name]), value
 
 
 def _token(key: bytes, place: str, value: Any) -> str:

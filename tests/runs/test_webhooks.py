@@ -1,5 +1,6 @@
 """Webhooks that come in: verified, stored before they are acknowledged, and applied once, whatever else goes on."""
 
+import tracemalloc
 from datetime import timedelta
 from typing import Any
 
@@ -302,6 +303,23 @@ def test_what_has_more_in_it_than_is_kept_by_its_place_is_found_all_the_same(des
     desk.send({str(n): n for n in range(200)} | TEA, id="long")
     assert not ReceivedWebhook.objects.get().all_places and WebhookPlace.objects.count() == webhook_places.MOST
     assert walk(run) == "succeeded" and report(run) == "It is cold"
+
+
+def test_many_small_things_below_a_long_name_take_no_more_room_than_the_body_does():
+    body = {"k" * 100_000: {f"{at:x}": {} if at % 2 else at for at in range(10_000)}}
+    tracemalloc.start()
+    try:
+        assert not webhook_places.of(b"key", body).all_there
+        assert tracemalloc.get_traced_memory()[1] < 2 * webhooks.MAX_BODY
+    finally:
+        tracemalloc.stop()
+
+
+def test_each_place_is_named_by_all_that_it_stands_in():
+    body = {"a": {"b": {"c": 1}, "d": 2, "e.f": 3, "g": {}}, "h": {"": {"i": 4}}, "": 5, "j": [6], "k": {"l": {}}, "m": None}
+    places = {"a.b.c": 1, "a.d": 2, "h..i": 4, "": 5, "m": None}
+    assert webhook_places.of(b"key", body).tokens == {webhook_places._token(b"key", place, value) for place, value in places.items()}
+    assert all(webhook_places.fits({place: value}, body) for place, value in places.items())
 
 
 def test_what_stands_where_is_kept_as_keyed_hashes_and_only_until_somebody_has_it(desk, cast):
