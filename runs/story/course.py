@@ -40,6 +40,7 @@ QUEUED = {
     "child": "The run it waited for has ended, so it goes on",
 }
 
+HELD = ("waiting", "paused", "cancelling")
 HEARD = {  # of a run that an agent outside works on
     "decision": "Nothing waits for people any more",
     "heard": "Its agent was heard of again",
@@ -85,8 +86,9 @@ def started(draft: Draft, line: Line) -> None:
 
 @tells("run.resumed")
 def resumed(draft: Draft, line: Line) -> None:
-    draft.move("running", line)
     reason = line.word("reason")
+    if reason in HEARD or draft.state not in HELD:  # a process of an agent outside that takes it over changes nothing about that
+        draft.move("running", line)
     if reason in HEARD:
         draft.add(line, "state", (HEARD[reason],), quiet=reason == "decision")
     elif reason == "lease_expired":

@@ -15,7 +15,7 @@ from approvals.models import ProposedAction
 from approvals.notifications import audience
 from approvals.notifications.models import Notice
 from config import clock
-from runs import signals, steps, updates
+from runs import reading, signals, steps, updates
 from runs.engine import outside as declaring
 from runs.engine import sweep
 from runs.engine.tools import TOOLS
@@ -370,6 +370,23 @@ def test_a_run_that_is_resumed_waits_for_what_people_have_to_decide_still(run, o
     assert (row.state, row.waiting["on"], row.waiting["action"]) == ("waiting", "decision", str(second.pk))
     decisions.decide(second, reviewer=actor(cast.riley), verdict="rejected", digest=second.digest, reason="Not this one.")
     assert Run.objects.get(pk=run.pk).state == "running"
+
+
+@pytest.mark.parametrize("state", ["paused", "waiting"])
+def test_a_run_that_people_hold_is_told_as_held_also_once_another_process_takes_it_over(run, one, other, cast, declared, state):
+    one.claim()
+    one.propose("k")
+    if state == "paused":
+        steer(run, cast.otto, "pause", "p")
+    lapse(run)
+    assert other.claim().status_code == 201
+    now = Run.objects.get(pk=run.pk)
+    told = reading.told(now).story
+    assert (now.state, told.state, told.now.state) == (state, state, state)
+    if state == "paused":
+        steer(run, cast.otto, "resume", "r")
+        now = Run.objects.get(pk=run.pk)
+    assert now.waiting["on"] == "decision" and reading.told(now).story.now.waits_for, "and what it waits for is said still"
 
 
 def test_what_people_add_is_read_by_the_agent_once_it_asks_and_the_log_says_so(run, one, cast, sign_in):
