@@ -10,15 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from typing import Literal
 
 State = Literal["stands", "missing", "hidden", "plain", "unsourced"]
+Kind = Literal["words", "address", "sum", "number", "day", "name"]
 EVENT = re.compile(r"(?<![\w&#/])#(\d{1,9})\b")
 MOST, LONGEST = 12, 90  # rows under an answer, and characters of a quotation in one
+MOST_EVENTS, MOST_VALUES = 12, 40  # of one answer, that are looked at and looked for
 _QUOTED = re.compile(r"“([^“”]{3,})”|\"([^\"]{3,})\"")
 _VALUE = re.compile(
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
-    r"|\b[A-Z]{2,}-\w*\d\w*"  # the number of a thing
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"  # an address
+    r"|\b[A-Z]{2,10}-\w{0,40}?\d\w*"  # the number of a thing
     r"|[€£$]\s?\d[\d,]*(?:\.\d+)?"  # a sum
     r"|\b\d{1,2}\.? (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{4}\b"  # a day
     r"|\b\d{4}-\d\d-\d\d\b"
@@ -49,6 +53,10 @@ class Source:
     text: str
     partly: bool = False
 
+    @cached_property
+    def plain(self) -> str:
+        return _plain(self.text)
+
 
 def claims(answer: str, sources: Mapping[int, Source], *, upto: int, cites: Sequence[int] = ()) -> tuple[Claim, ...]:
     """What the answer says, sentence by sentence. Only events below `upto` count as named; `sources` holds those that could be read.
@@ -58,12 +66,15 @@ def claims(answer: str, sources: Mapping[int, Source], *, upto: int, cites: Sequ
     found: list[Claim] = []
     written = {int(each) for each in EVENT.findall(answer)}
     for_all = [seq for seq in cites if seq not in written]
+    values_left = MOST_VALUES
     for sentence in _sentences(answer):
         named = [seq for seq in dict.fromkeys(int(each) for each in EVENT.findall(sentence)) if 0 < seq < upto] or for_all
         bare = EVENT.sub("", sentence)
         if not named and len(_WORDS.findall(bare)) > _FEW:
             found.append(Claim("unsourced", 0, (_short(bare),)))
-        found.extend(_of_one(_values(bare), named, sources) if named else ())
+        values = _values(bare)[:values_left] if named else []
+        values_left -= len(values)
+        found.extend(_of_one(values, named, sources) if named else ())
     found.extend(Claim("plain", seq, ()) for seq in for_all if all(each.seq != seq for each in found))
     return tuple(_joined(found))[:MOST]
 
@@ -72,7 +83,7 @@ def _of_one(values: list[str], named: list[int], sources: Mapping[int, Source]) 
     """A sentence that names several events may take one thing from each."""
     left = list(values)
     for seq in named:
-        here = [value for value in left if seq in sources and _stands(value, sources[seq].text)]
+        here = [value for value in left if seq in sources and _stands(value, sources[seq].plain)]
         left = [value for value in left if value not in here]
         if here:
             yield Claim("stands", seq, tuple(here))
@@ -101,24 +112,73 @@ def _values(sentence: str) -> list[str]:
 
 
 def _stands(value: str, text: str) -> bool:
-    there = _plain(text)
-    return any(re.search(rf"(?<!\w){re.escape(form)}(?!\w)", there) for form in map(_plain, _forms(value)) if form)
+    """Whether the value stands in a plain text as itself, and not as a part of another: €284.00 does not in €1,284.00."""
+    kind = _kind(value)
+    before, after = _EDGES[kind]
+    return any(
+        not before.search(text, max(0, at - _BEFORE), at) and not after.match(text, at + len(form)) and not _other_currency(value, text, at)
+        for form in {_plain(each) for each in _forms(value, kind)} - {""}
+        for at in _places(form, text)
+    )
 
 
-def _forms(value: str) -> Iterable[str]:
-    """The ways in which a record may write it: “€1,284.00” as 1284.00, “24 Nov 2026” as 2026-11-24."""
+def _places(form: str, text: str) -> Iterable[int]:
+    at = text.find(form)
+    while at >= 0:
+        yield at
+        at = text.find(form, at + 1)
+
+
+def _kind(value: str) -> Kind:
     if value.startswith("“"):
+        return "words"
+    if "@" in value:
+        return "address"
+    if value[0] in _CURRENCIES:
+        return "sum"
+    return "number" if value.isdigit() else "day" if value[0].isdigit() else "name"
+
+
+_CURRENCIES = "€£$"
+_BEFORE = 2  # characters in front of a value, by which it may be a part of another
+# what must not stand right before a value, and right behind it; of plain texts, which have no capitals
+_EDGES: Mapping[Kind, tuple[re.Pattern[str], re.Pattern[str]]] = {
+    "words": (re.compile(r"\w\Z"), re.compile(r"\w")),
+    "address": (re.compile(r"[\w.+@-]\Z"), re.compile(r"[\w@-]|\.\w")),
+    "sum": (re.compile(r"(?:[\w-]|\d[.,])\Z"), re.compile(r"\w|[.,]\d")),
+    "number": (re.compile(r"(?:[\w-]|\d[.,])\Z"), re.compile(r"\w|[.,]\d|-[^\W\d]")),
+    "day": (re.compile(r"[\w-]\Z"), re.compile(r"\d|-\d")),
+    "name": (re.compile(r"[\w-]\Z"), re.compile(r"\w|-\w")),
+}
+
+
+def _other_currency(value: str, text: str, at: int) -> bool:
+    mark = text[max(0, at - _BEFORE) : at].strip()[-1:]
+    return value[0] in _CURRENCIES and mark != "" and mark in _CURRENCIES and mark != value[0]
+
+
+def _forms(value: str, kind: Kind) -> Iterable[str]:
+    """The ways in which a record may write it: “€1,284.00” as 1284.0, “24 Nov 2026” as 2026-11-24."""
+    if kind == "words":
         yield value[1:-1]
         yield value[1:-1].rstrip(".!?…")
         return
     yield value
-    if value[0] in "€£$":
-        yield value[1:]
-        yield value[1:].replace(",", "")
-        yield value[1:].replace(",", "").removesuffix(".00")
-    for written in ("%d %b %Y", "%d %B %Y"):
+    if kind == "sum":
+        bare = value[1:].strip()
+        yield bare
+        with suppress(InvalidOperation):
+            yield from _amounts(Decimal(bare.replace(",", "")))
+    for written in ("%d %b %Y", "%d %B %Y") if kind == "day" else ():
         with suppress(ValueError):
             yield datetime.strptime(value.replace(". ", " "), written).date().isoformat()
+
+
+def _amounts(amount: Decimal) -> Iterable[str]:
+    for places in (0, 1, 2):
+        if amount == round(amount, places):
+            yield f"{amount:.{places}f}"
+            yield f"{amount:,.{places}f}"
 
 
 def _plain(text: str) -> str:

@@ -35,13 +35,15 @@ class Exchange:
 
     @property
     def unsourced(self) -> int:
+        """How many claims have no source."""
         return sum(claim.state in ("missing", "unsourced") for claim in self.claims)
 
     @property
     def named(self) -> tuple[int, ...]:
-        """The events that the answer names: those that the agent cites, and those that stand in its text."""
+        """The events that the answer names, as many as are looked at: those that the agent cites, and those that stand in its text."""
         written = (int(seq) for seq in EVENT.findall(self.answer))
-        return tuple(dict.fromkeys((*self.cites, *(seq for seq in written if 0 < seq < self.answer_seq))))
+        found = dict.fromkeys((*self.cites, *(seq for seq in written if 0 < seq < self.answer_seq)))
+        return tuple(found)[: sourcing.MOST_EVENTS]
 
     @property
     def is_open(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 from artifacts import ruling, vault
 from artifacts.models import Payload
 from artifacts.redaction import redact
-from artifacts.rendition import Hidden, More, is_cut, mark, segments
+from artifacts.rendition import Hidden, More, mark, segments
 
 Likeness = Literal["same", "forged", "unknown"]  # unknown: made under earlier rules of Handrail's own, and not made anew yet
 
@@ -27,7 +27,10 @@ def likeness(payload: Payload, content: bytes | None) -> Likeness:
         return "same"
     if ruling.built_in(payload.rules) != ruling.built_in(version):
         return "unknown"
-    return "same" if _narrows(stored, redact(content, **how).text) else "forged"
+    return "same" if _narrows(stored, redact(content, room=_ALL, **how).text) else "forged"
+
+
+_ALL = 2**62  # characters: where a rendition was cut is another place under other rules
 
 
 def _counts(payload: Payload, stored: str) -> bool:
@@ -37,7 +40,7 @@ def _counts(payload: Payload, stored: str) -> bool:
 
 
 def _narrows(stored: str, widest: str) -> bool:
-    """Whether `stored` shows what `widest` shows, but for what has a mark in it. Where `widest` is cut, as far as it goes."""
+    """Whether `stored` shows what `widest` shows, but for what has a mark in it."""
     first, *rest = _pieces(stored)
     if not rest or not widest.startswith(first):
         return first == widest and not rest
@@ -46,9 +49,9 @@ def _narrows(stored: str, widest: str) -> bool:
     for piece in between:
         found = widest.find(piece, at)
         if found < 0:
-            return is_cut(widest)
+            return False
         at = found + len(piece)
-    return widest.endswith(last) and len(widest) - len(last) >= at or is_cut(widest)
+    return widest.endswith(last) and len(widest) - len(last) >= at
 
 
 def _pieces(text: str) -> list[str]:

@@ -65,10 +65,13 @@ class Rendition:
     masked_everything: bool = False
 
 
-def redact(content: bytes, *, media_type: str, label: str, policy: Policy = DEFAULT, about: str = "") -> Rendition:
+def redact(
+    content: bytes, *, media_type: str, label: str, policy: Policy = DEFAULT, about: str = "", room: int = MAX_RENDITION
+) -> Rendition:
     """The rendition of `content`. The same input always gives the same output; never raises, whatever content, type or label.
 
     `about`: the type of the event and the tool that it belongs to, with a blank between; a policy's rules go by that.
+    `room`: characters, of which it has hardly more.
     """
     kind, charset = _parts(media_type)
     if label not in policy.kinds:
@@ -84,9 +87,9 @@ def redact(content: bytes, *, media_type: str, label: str, policy: Policy = DEFA
     if named is None:  # nobody can tell which values are meant
         return _only(next((rule.kind for rule in rules if rule.kind), SECRET))
     if _is_json(kind) and structured.is_json(source.text):
-        parts = _cut(structured.pieces(source.text, policy.keys, named), source, kinds)
+        parts = _cut(structured.pieces(source.text, policy.keys, named), source, kinds, room)
         return _rendered(structured.with_quoted_marks(_settled(parts, kinds, structured.within_strings)))
-    return _rendered(_settled(_cut(_pieces(source.text), source, kinds), kinds))
+    return _rendered(_settled(_cut(_pieces(source.text), source, kinds, room), kinds))
 
 
 def narrow(text: str, *, label: str, policy: Policy = DEFAULT) -> Rendition:
@@ -184,11 +187,11 @@ def _only(kind: str, and_say: str = "") -> Rendition:
 # Cutting
 
 
-def _cut(pieces: Iterator[Piece], source: Decoded, kinds: frozenset[str]) -> list[Segment]:
+def _cut(pieces: Iterator[Piece], source: Decoded, kinds: frozenset[str], room: int) -> list[Segment]:
     """As much as fits, what begins in it and ends past it hidden; then how much more there is."""
-    if len(source.text) * _GROWS < MAX_RENDITION:
+    if len(source.text) * _GROWS < room:
         return _merged(piece.part for piece in pieces)
-    parts, used = _take(pieces, MAX_RENDITION)
+    parts, used = _take(pieces, room)
     beyond, _ = _take(pieces, _BEYOND)
     if not beyond:
         return parts

@@ -1,6 +1,8 @@
 """What an answer says is held against the events that it names: what stands there, what does not, and what names none."""
 
-from approvals.sourcing import LONGEST, MOST, Claim, Source, claims
+import pytest
+
+from approvals.sourcing import LONGEST, MOST, MOST_VALUES, Claim, Source, claims
 
 MAIL = "From: Marta\n\nWe've been charged twice for INV-20931. Our accounts\nteam can file it.\n"
 ACCOUNT = '{"payments": [{"id": "PAY-88120", "date": "2026-11-24", "amount": "1284.00", "paid_by": "card ending 4417"}]}'
@@ -23,6 +25,57 @@ def test_what_does_not_stand_there_is_said_and_a_part_of_a_number_is_no_find():
     assert said("The account has PAY-88121 (#15).") == [("missing", 15, ("PAY-88121",))]
     assert said("The account has PAY-8812 and €284.00 (#15).") == [("missing", 15, ("PAY-8812", "€284.00"))]
     assert said("Paid were €1,284.00, she says “never” (#15).") == [("stands", 15, ("€1,284.00",)), ("missing", 15, ("“never”",))]
+
+
+@pytest.mark.parametrize(
+    ("value", "there"),
+    [
+        ("€284.00", "€1,284.00 were paid"),
+        ("€1,284.00", "1284.50"),
+        ("€1,284", '"amount": 1284.5'),
+        ("€1,284.00", "$1,284.00"),
+        ("€1,284.00", "-1284.00"),
+        ("ann@x.com", "jo.ann@x.com"),
+        ("ann@x.com", "ann@x.com.evil.org"),
+        ("PAY-88120", "PAY-88120-B"),
+        ("PAY-88120", "XPAY-88120, RE-PAY-88120"),
+        ("88120", "PAY-88120"),
+        ("88120", "88120.5 and 1,88120"),
+        ("24 Nov 2026", "124 nov 2026, 2026-11-241, 1-2026-11-24"),
+        ("“was charged”", "it was charged2"),
+    ],
+)
+def test_a_value_does_not_stand_where_a_part_of_it_does(value, there):
+    assert said(f"It says {value} (#15).", {15: Source(there)}) == [("missing", 15, (value,))]
+
+
+@pytest.mark.parametrize(
+    ("value", "there"),
+    [
+        ("€1,284.00", '{"amount": "1284.00"}'),
+        ("€1,284.00", "[1284.0]"),
+        ("€1,284", "(1,284.00)."),
+        ("€1284.00", "€1,284.00,"),
+        ("€1,284.50", "1284.5"),
+        ("ann@x.com", "<ann@x.com>."),
+        ("PAY-88120", "PAY-88120.pdf"),
+        ("24 Nov 2026", '"at": "2026-11-24T10:00:00Z"'),
+        ("20. November 2026", "2026-11-20"),
+        ("2026", "2026-11-24"),
+        ("4417", "the card ending 4417."),
+    ],
+)
+def test_a_value_stands_however_a_record_writes_it(value, there):
+    assert said(f"It says {value} (#15).", {15: Source(there)}) == [("stands", 15, (value,))]
+
+
+def test_no_answer_takes_long_to_hold_against_what_it_names():
+    """8,000 characters that name many numbers, or hold what is nearly an address, over a source of 64 Ki."""
+    large = {15: Source("1234 5678-90 a.b@c " * 3500)}
+    numbers = " ".join(str(n) for n in range(10_000, 11_500))
+    assert [claim.seq for claim in claims(f"It says {numbers} (#15).", large, upto=30)] == [15]
+    assert sum(len(claim.values) for claim in claims(f"It says {numbers} (#15).", large, upto=30)) == MOST_VALUES
+    assert claims("a" * 8000 + " (#15).", large, upto=30) == (Claim("plain", 15, ()),)
 
 
 def test_a_sentence_that_names_no_event_is_told_as_it_is():

@@ -400,6 +400,19 @@ def test_renditions_of_other_policies_and_those_made_anew_are_no_forgeries(cast,
         assert isinstance(verify(run), Whole), (version, verify(run))
 
 
+@pytest.mark.parametrize("media_type", ["text/plain", "application/json"])
+def test_a_rendition_that_is_cut_is_compared_as_far_as_it_goes(cast, run, monkeypatch, media_type):
+    said = orjson.dumps([{"sum": n, "who": f"person-{n}@fernhill.example", "note": "As agreed."} for n in range(4000)]).decode()
+    policy = Policy(kinds={"internal": PERSONAL}, rules=(Rule("$[*].sum", "secret"),))
+    monkeypatch.setattr(ruling, "kept", [lambda _: (1, policy)])
+    seq = factories.append(run, NotePosted(), texts={"note": Text(said, "internal", media_type)})
+    monkeypatch.setattr(ruling, "kept", [])
+    assert isinstance(verify(run), Whole), verify(run)
+    for forged in ("⟦secret⟧Nothing is due.", "⟦secret⟧As agreed.⟦secret⟧Nothing is due.⟦+99⟧"):
+        Payload.objects.filter(pk=payload_of(run, seq).pk).update(rendition=forged, findings={"secret": forged.count("⟦secret⟧")})
+        broken_at(run, seq, "its rendition was changed")
+
+
 def test_of_a_rendition_of_earlier_rules_of_ours_nobody_claims_that_it_was_compared(run, monkeypatch):
     Payload.objects.filter(pk=payload_of(run, NOTE).pk).update(rendition="Forged")
     monkeypatch.setattr(ruling, "BUILT_IN", ruling.BUILT_IN + 1)
