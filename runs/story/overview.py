@@ -200,7 +200,9 @@ def _same(rows: Sequence[Item]) -> str:
 
 
 def _alike_as_one(rows: Sequence[Item], new: int, hits: Collection[int]) -> Iterator[Item | Gap]:
-    """The rows, with one gap in the place of many in a row that come again and again, as batches do. The last of them is drawn."""
+    """The rows, with one gap in the place of many in a row that come again and again, as batches do. The last of them that a
+    story shows is drawn, and what follows it.
+    """
     looks = [_look(row, hits) for row in rows]
     usual = {look for look, times in Counter(looks).items() if look and times >= ALIKE}
     at = 0
@@ -208,14 +210,15 @@ def _alike_as_one(rows: Sequence[Item], new: int, hits: Collection[int]) -> Iter
         end = at
         while end < len(rows) and (looks[end] in usual or looks[end] == "") and (end == at or rows[end].first != new):
             end += 1
-        named = Counter(looks[at : max(end - 1, at)])  # the first may stand out by itself: then none
+        shown = next((number for number in range(end - 1, at, -1) if not rows[number].quiet), at)  # the first may stand out by itself
+        named = Counter(looks[at:shown])
         named.pop("", None)
         if named.total() < ALIKE:
             end = max(end, at + 1)
             yield from rows[at:end]
         else:
-            yield _gap(rows[at : end - 1], f"{named.total():,} alike: {', '.join(named)}")
-            yield rows[end - 1]
+            yield _gap(rows[at:shown], f"{named.total():,} alike: {', '.join(named)}")
+            yield from rows[shown:end]
         at = end
 
 
@@ -234,9 +237,11 @@ def first_new(story: Story, seen: int) -> int:
 
 
 def news(story: Story, seen: int) -> News:
-    rows = [(section, row) for section in story.sections for row in section.items if seen and row.first > seen]
-    drawn = any(row.first == first_new(story, seen) and not folds(section, 0) for section, row in rows)
-    return News(story.seq - seen if seen else 0, came_to([row for _, row in rows]), drawn)
+    first = first_new(story, seen)
+    rows = [row for section in story.sections for row in section.items if seen and row.first > seen]
+    open_ = [section.items[-NEWEST:] for section in story.sections if not folds(section, 0)]
+    drawn = any(row.first == first for items in open_ for row in items)
+    return News(story.seq - seen if seen else 0, came_to(rows), drawn)
 
 
 def came_to(items: Sequence[Item]) -> str:

@@ -122,7 +122,7 @@ def test_batches_that_are_alike_are_one_gap_and_what_stands_out_among_them_is_dr
     gaps = [each for each in drawn if isinstance(each, overview.Gap)]
     (gap,) = gaps
     assert [row.state for row in drawn if not isinstance(row, overview.Gap)].count("failed") == 1
-    assert gap.told == "36 alike: Move files" and not gap.quiet
+    assert gap.told == "35 alike: Move files" and not gap.quiet
     assert sum(each.rows if isinstance(each, overview.Gap) else 1 for each in drawn) == len(section.items)
     assert drawn[-1] == section.items[-1]  # what came last stands there as itself
     assert not any(isinstance(each, overview.Gap) for each in overview.stretched(section, 0).items)  # a short run is drawn whole
@@ -134,6 +134,13 @@ def test_what_is_new_is_not_swallowed_by_a_gap_that_began_before() -> None:
     drawn = overview.stretched(section, 0, long=True, new=new).items
     gaps = [each for each in drawn if isinstance(each, overview.Gap)]
     assert len(gaps) == 2 and gaps[0].last < new and new in [each.first for each in drawn]
+
+
+def test_of_what_is_alike_the_last_that_a_story_shows_is_drawn() -> None:
+    section = batches(40)
+    drawn = overview.stretched(section, 0, long=True).items
+    (gap,) = (number for number, each in enumerate(drawn) if isinstance(each, overview.Gap))
+    assert [row.quiet for row in drawn[gap + 1 :]] == [False, True], "the last batch, and where it was kept"
 
 
 def test_what_is_looked_for_is_never_in_a_gap() -> None:
@@ -179,6 +186,26 @@ def test_where_the_news_begin_is_marked_and_a_page_that_was_behind_takes_nothing
     assert Glance.objects.get().seq == run.seq
     for odd in ("", "x", "-3", "0"):
         left(riley, run, odd)
+
+
+def test_news_that_begin_among_rows_that_are_not_drawn_are_led_to_at_their_event(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.begun(YEARS)
+    log.add("step.started", {"step": "sort#1", "kind": "tool", "plan_step": 1, "attempt": 1}, who="agent")
+    for batch in range(500):
+        log.add("milestone.reached", {}, who="agent", title=f"Batch {batch}")
+    run, riley = play(cast, log), sign_in(cast.riley)
+    for seen, drawn in ((run.seq - overview.NEWEST, True), (run.seq - overview.NEWEST - 50, False)):
+        Glance.objects.all().delete()
+        left(riley, run, seen)
+        html = page(riley, run)
+        assert ('id="new"' in html, 'href="#new"' in html, f'href="?at={seen + 1}">Show' in html) == (drawn, drawn, not drawn)
+
+
+def test_where_the_news_begin_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    story, asked, first_new = fold(sorting().lines), [], overview.first_new
+    monkeypatch.setattr(overview, "first_new", lambda *given: asked.append(given) or first_new(*given))
+    assert overview.news(story, 100).events == story.seq - 100
+    assert len(asked) == 1
 
 
 def test_what_is_looked_for_is_marked_in_the_rows_and_never_in_a_tag(cast: Cast, sign_in: SignIn, run: Run) -> None:
