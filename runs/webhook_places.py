@@ -14,6 +14,7 @@ from heapq import merge
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.db.models import QuerySet
 
 from artifacts import vault
@@ -30,6 +31,16 @@ class Places:
 
     tokens: frozenset[str]
     all_there: bool
+
+
+def parsed(content: bytes) -> dict[str, Any] | None:
+    """The JSON object that a body is; None if it is none."""
+    try:
+        value = orjson.loads(content)
+        orjson.dumps(value)  # what is nested deeper than can be written down again is none
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def fits(match: Mapping[str, Any], body: Mapping[str, Any]) -> bool:

@@ -16,7 +16,6 @@ from datetime import timedelta
 from typing import Any, ClassVar, Literal
 from uuid import UUID
 
-import orjson
 from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import Count, F, OuterRef, Q, Subquery, Sum
@@ -173,8 +172,19 @@ def receive(source_id: str, given: Mapping[str, str], body: bytes) -> Received:
         raise NotVerified
     told = standard_webhooks.headers(given)
     standard_webhooks.verify(told, body, _secrets(source), now=clock.now())
+    digest = hashlib.sha256(body).hexdigest()
+    if there := _there(source, told.id, digest):
+        return there
+    webhook_rate.check(source.pk)  # before anything is sealed, which takes time and may write a file; and once more under the lock
     [sealed] = vault.sealed(source.workspace_id, [(body, "personal", "application/json")])
-    return _store(source, told.id, body, sealed)
+    try:
+        received = _store(source, told.id, digest, body, sealed)
+    except Refusal:
+        vault.discard(sealed)
+        raise
+    if received.webhook.body_id != sealed.pk:
+        vault.discard(sealed)
+    return received
 
 
 def _secrets(source: WebhookSource) -> list[str]:
@@ -182,17 +192,23 @@ def _secrets(source: WebhookSource) -> list[str]:
     return [vault.open_bytes(payload).decode() for payload in Payload.objects.select_related("key").filter(pk__in=ids)]
 
 
-def _store(source: WebhookSource, delivery: str, content: bytes, body: Payload) -> Received:
+def _there(source: WebhookSource, delivery: str, digest: str) -> Received | None:
+    """What is stored by this id, counted once more; None if nothing is. WebhookReused."""
+    first = ReceivedWebhook.objects.filter(source=source, delivery=delivery).first()
+    if first is None:
+        return None
+    if first.digest != digest:
+        raise WebhookReused
+    _count_again(first)
+    return Received(first, again=True)
+
+
+def _store(source: WebhookSource, delivery: str, digest: str, content: bytes, body: Payload) -> Received:
     """One of several that come at once is stored: the source's lock has them come one after another."""
-    digest = hashlib.sha256(content).hexdigest()
     with transaction.atomic(durable=True):
         source = WebhookSource.objects.select_for_update(no_key=True).get(pk=source.pk)
-        first = ReceivedWebhook.objects.filter(source=source, delivery=delivery).first()
-        if first is not None:
-            if first.digest != digest:
-                raise WebhookReused
-            _count_again(first)
-            return Received(first, again=True)
+        if there := _there(source, delivery, digest):
+            return there
         webhook_rate.check(source.pk)
         lately = ReceivedWebhook.objects.filter(source=source, digest=digest, received_at__gt=clock.now() - TWIN).exclude(state="repeated")
         twin = lately.order_by("received_at").first()
@@ -204,7 +220,7 @@ def _store(source: WebhookSource, delivery: str, content: bytes, body: Payload) 
             made.state, made.run_id, made.settled_at = "repeated", twin.run_id, clock.now()
             ReceivedWebhook.objects.bulk_create([made])
         else:
-            places = webhook_places.of(_places_key(source), _parsed(content))
+            places = webhook_places.of(_places_key(source), webhook_places.parsed(content))
             made.all_places = places.all_there
             ReceivedWebhook.objects.bulk_create([made])
             webhook_places.keep(made, places)
@@ -281,16 +297,7 @@ def apply_due() -> int:
 
 def _read(webhook: ReceivedWebhook) -> dict[str, Any] | None:
     content = vault.opened(webhook.body)
-    return _parsed(content) if content is not None else None
-
-
-def _parsed(content: bytes) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(content)
-        orjson.dumps(value)  # what is nested deeper than can be written down again is none
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        return None
-    return value if isinstance(value, dict) else None
+    return webhook_places.parsed(content) if content is not None else None
 
 
 def _dead(webhook: ReceivedWebhook, why: str) -> str:

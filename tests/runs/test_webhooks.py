@@ -15,7 +15,7 @@ from access.errors import BadInput
 from access.models import User
 from access.rules import SYSTEM
 from approvals import policy
-from artifacts import vault
+from artifacts import storing, vault
 from artifacts.models import Payload
 from config import clock
 from runs import reading, signals, standard_webhooks, webhook_places, webhooks
@@ -133,6 +133,33 @@ def test_of_many_at_once_no_more_are_kept_than_a_source_may_send(desk, settings)
     settings.HANDRAIL_WEBHOOKS_A_MINUTE = 3
     answers = together([lambda n=n: desk.send({"n": n}, id=f"msg_{n}") for n in range(8)])
     assert sorted(answer.status_code for answer in answers) == [201] * 3 + [429] * 5
+
+
+def test_what_is_not_stored_is_not_sealed(desk, settings, monkeypatch):
+    settings.HANDRAIL_WEBHOOKS_A_MINUTE = 1
+    assert desk.send().status_code == 201
+    monkeypatch.setattr(vault, "sealed", None)
+    assert desk.send().status_code == 200
+    assert [desk.send({"n": 1}, id=id).status_code for id in ("msg_1", "msg_2")] == [409, 429]
+
+
+@pytest.mark.parametrize(("first", "second", "status"), [("msg_1", TEA, 200), ("msg_1", {"n": 1}, 409), ("msg_2", TEA, 429)])
+def test_one_that_another_overtakes_while_it_is_sealed_leaves_no_file(desk, settings, monkeypatch, first, second, status):
+    settings.HANDRAIL_PAYLOAD_INLINE, settings.HANDRAIL_WEBHOOKS_A_MINUTE = 1, 1
+    removed: list[str] = []
+    files: list[str] = []
+
+    def overtaken(*contents: Any, real: Any = vault.sealed) -> list[Payload]:
+        monkeypatch.setattr(vault, "sealed", real)
+        made = real(*contents)
+        files.extend(each.stored for each in made)
+        assert desk.send(second, id=first).status_code == 201
+        return made
+
+    monkeypatch.setattr(storing, "remove", lambda name, real=storing.remove: removed.append(name) or real(name))
+    monkeypatch.setattr(vault, "sealed", overtaken)
+    assert desk.send().status_code == status and ReceivedWebhook.objects.count() == 1
+    assert len(files) == 1 and removed == files
 
 
 def test_the_signature_is_that_of_the_specification():
