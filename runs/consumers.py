@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 from uuid import UUID
@@ -18,11 +19,12 @@ import orjson
 from channels.exceptions import StopConsumer
 from channels.generic.http import AsyncHttpConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.http import QueryDict
 
 from access import problems, refusals, rules, sockets
 from access.errors import Forbidden, NotFound, Refusal
 from access.rules import Actor
-from runs import bar, presenting, signals, stream
+from runs import bar, forms, looking, presenting, signals, stream
 from runs.errors import MethodNotAllowed, Withdrawn
 from runs.hub import Batch, follow, follow_workspace, in_thread
 from runs.models import Run
@@ -137,7 +139,7 @@ class RunSocket(_Socket):
 class RunPage(_Socket):
     """`ws/pages/runs/<id>?after=`: what makes the run's page, drawn at `after`, the page as it is now, as HTML. Ends with the run.
 
-    `view` names another page of the run that is pushed to: see `presenting.PUSHES`.
+    `view` names another page of the run that is pushed to: see `presenting.PUSHES`. `q`: what is looked for on the page.
     """
 
     capability = "runs.view"
@@ -197,8 +199,9 @@ class RunPage(_Socket):
 
     @property
     def push(self) -> Callable[..., tuple[str, int]]:
-        view = parse_qs(self.scope.get("query_string", b"").decode("latin-1")).get("view", [""])[-1]
-        return presenting.PUSHES.get(view, presenting.push)
+        query = QueryDict(self.scope.get("query_string", b""))
+        view, (q, _) = query.get("view", ""), forms.place(query)
+        return partial(looking.push, q=q) if q and not view else presenting.PUSHES.get(view, presenting.push)
 
     async def recheck(self) -> Actor:
         self.actor = await super().recheck()

@@ -3,10 +3,13 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from uuid import UUID
 
+from access.rules import Actor
 from access.templatetags.handrail import spell
-from runs import rawlog, timeline
+from runs import presenting, rawlog, timeline
 from runs.models import Run
+from runs.presenting import View
 from runs.rawlog import Asked, Row
 from runs.reading import Lines
 from runs.story import overview
@@ -133,3 +136,13 @@ def looking(run: Run, lines: Lines, story: Story, *, q: str = "", at: int = 0, s
     """`at` beyond the log is now."""
     looks = Looking(run, lines, story, q, at if at <= story.seq else 0, seen=seen)
     return replace(looks, hits=tuple(rawlog.found(run, Asked(q), lines))) if q else looks
+
+
+def push(run_id: UUID | str, actor: Actor, after: int, *, q: str) -> tuple[str, int]:
+    """`presenting.push` for a page on which somebody looks for `q`: it stays marked there."""
+
+    def mark(seen: View, lines: Lines) -> None:
+        if seen.sees_events:
+            seen.q, seen.hits = q, tuple(row.line.seq for row in rawlog.found(seen.run, Asked(q), lines))
+
+    return presenting.push(run_id, actor, after, mark)

@@ -387,15 +387,18 @@ def _render(template: str, seen: View, **more: object) -> SafeString:
     return mark_safe(render_to_string(template, {"view": seen, "run": seen.run, "story": seen.story, **more}).strip())  # noqa: S308
 
 
-def push(run_id: UUID | str, actor: Actor, after: int) -> tuple[str, int]:
+def push(run_id: UUID | str, actor: Actor, after: int, mark: Callable[[View, reading.Lines], None] | None = None) -> tuple[str, int]:
     """(HTML, seq): what makes a page that was drawn at event `after` the page at `seq`; nothing if that is the same.
 
-    Raises a Refusal if the actor may no longer see the run. HTML has one root a fragment, each with `hx-swap-oob`.
+    Raises a Refusal if the actor may no longer see the run. HTML has one root a fragment, each with `hx-swap-oob`. `mark`: marks in it
+    what somebody looks for.
     """
     run = rules.get(actor, Run, run_id, "runs.view", related=RELATED)
     if run.seq <= after:
         return "", run.seq
-    seen = view(run, actor, reading.told_lately(run))
+    seen = view(run, actor, told := reading.told_lately(run))
+    if mark is not None:
+        mark(seen, told.lines)
     names = [name for name in FRAGMENTS if name != "timeline" and (name != "cancel" or seen.can("runs.steer"))]
     parts = [out_of_band(f"run-{name}", draw(name, seen)) for name in names]
     return "\n".join([*parts, *_timeline(seen, after)]), run.seq

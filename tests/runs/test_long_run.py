@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Callable
+from html import unescape
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from access import rules
 from access.models import User
+from runs import looking
+from runs.consumers import RunPage
 from runs.models import Glance, Run
 from runs.story import overview
 from runs.timeline import fold
@@ -215,6 +219,24 @@ def test_what_is_looked_for_is_marked_in_the_rows_and_never_in_a_tag(cast: Cast,
     html = page(riley, run, f"?q=kestrel&at={hit}")
     assert html.count("<mark>Kestrel</mark> Print moved") == 2  # in its row, and beside in the list of what was found
     assert "<mark>" not in page(riley, run, f"?at={hit}")
+
+
+def test_what_is_looked_for_stays_marked_in_what_is_pushed(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    html = page(sign_in(cast.riley), run, "?q=kestrel+moved")
+    [address] = re.findall(r'ws-connect="([^"]+)"', html)
+    socket = RunPage()
+    socket.scope = {"query_string": unescape(address).partition("?")[2].replace(f"after={run.seq}", "after=0").encode()}
+    pushed, seq = socket.push(run.pk, rules.person(cast.riley.pk), socket.cursor())
+    assert seq == run.seq and html.count("found</mark>") == pushed.count("found</mark>") == 1
+    assert "q=kestrel%20moved&amp;at=" in pushed, "and what is folded opens with it"
+
+
+def test_what_is_looked_for_is_pushed_to_nobody_who_may_not_read_events(cast: Cast, run: Run) -> None:
+    role = cast.riley.memberships.get(workspace=cast.workspace).role
+    role.capabilities = [each for each in role.capabilities if each != "runs.events"]
+    role.save()
+    pushed, _ = looking.push(run.pk, rules.person(cast.riley.pk), 0, q="kestrel")
+    assert "Sort 2023" in pushed and "found</mark>" not in pushed
 
 
 def test_a_long_run_is_read_in_as_many_queries_as_a_short_one(
