@@ -21,7 +21,9 @@ from artifacts import vault
 from artifacts.models import Payload
 from runs.webhook_models import ReceivedWebhook, WebhookPlace, WebhookSource
 
-MOST = 100  # places of one webhook that are kept; of one with more, its body has to be looked at
+MOST = 2000  # places of one webhook that are kept; of one with more, its body has to be looked at
+ROOM = 1024 * 1024  # characters of the names of all these places: below one long name there may be many, and each is hashed whole
+OPENED = 1000  # webhooks, the newest, whose bodies are looked at for one wait: a run's lock is held that long
 AT_ONCE = 20  # webhooks that are read from the database together
 
 
@@ -80,8 +82,10 @@ def key_of(source: WebhookSource) -> bytes:
 def of(key: bytes, body: Mapping[str, Any] | None) -> Places:
     """What stands where in a body; nothing where there is none that could be read."""
     found: set[str] = set()
+    room = ROOM
     for place, value in _leaves(body or {}):
-        if len(found) == MOST:
+        room -= len(place)
+        if len(found) == MOST or room < 0:
             return Places(frozenset(found), all_there=False)
         found.add(_token(key, place, value))
     return Places(frozenset(found), all_there=True)
@@ -136,14 +140,24 @@ def _canonical(value: Any) -> str:
 
 
 def candidates(source: WebhookSource, match: Mapping[str, Any], stored: QuerySet[ReceivedWebhook]) -> Iterable[ReceivedWebhook]:
-    """Those of `stored` that may fit, the earliest first: by the hashes of what is wanted, and those that these don't tell all of."""
-    stored = stored.order_by("received_at", "pk")
+    """Those of `stored` that may fit, the earliest first: by the hashes of what is wanted, and of those that these don't tell all of
+    the newest OPENED."""
     wanted = {place: value for place, value in match.items() if not isinstance(value, dict | list)}
-    if not wanted or source.places_key_id is None:
-        return stored.iterator(chunk_size=AT_ONCE)
-    key, found = key_of(source), stored.filter(all_places=True)
-    for place, value in wanted.items():
-        found = found.filter(kept_places__token=_token(key, place, value))
-    rest = stored.filter(all_places=False)
-    each = (rows.iterator(chunk_size=AT_ONCE) for rows in (found, rest))
-    return merge(*each, key=lambda webhook: (webhook.received_at, webhook.pk))
+    if match and (not wanted or source.places_key_id is None):
+        stored = _newest(stored)
+    elif match:
+        key, found = key_of(source), stored.filter(all_places=True)
+        for place, value in wanted.items():
+            found = found.filter(kept_places__token=_token(key, place, value))
+        parts = (found if len(wanted) == len(match) else _newest(found), _newest(stored.filter(all_places=False)))
+        return merge(*map(_each, parts), key=lambda webhook: (webhook.received_at, webhook.pk))
+    return _each(stored)
+
+
+def _newest(rows: QuerySet[ReceivedWebhook]) -> QuerySet[ReceivedWebhook]:
+    """What has to be opened, for so many may have come."""
+    return rows.filter(pk__in=rows.order_by("-received_at", "-pk").values("pk")[:OPENED])
+
+
+def _each(rows: QuerySet[ReceivedWebhook]) -> Iterator[ReceivedWebhook]:
+    return rows.order_by("received_at", "pk").iterator(chunk_size=AT_ONCE)

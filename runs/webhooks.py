@@ -379,7 +379,7 @@ class _Missed(Exception):
 
 def take_stored(held: Held, wait: WebhookWait) -> bool:
     """Give the wait what came before it, since the run began, and nobody else wanted. In the caller's transaction."""
-    stored = ReceivedWebhook.objects.filter(source_id=wait.source_id, state__in=OPEN, received_at__gte=wait.since)
+    stored = ReceivedWebhook.objects.filter(source_id=wait.source_id, state__in=OPEN, received_at__gte=wait.since).exclude(why="invalid")
     for webhook in webhook_places.candidates(wait.source, wait.match, stored.select_related("source", "body__key")):
         body = _read(webhook)
         if body is not None and fits(wait.match, body) and take(held, wait, webhook):

@@ -327,16 +327,35 @@ def test_the_one_that_fits_is_found_behind_a_thousand_others_and_no_other_is_ope
 
 def test_what_has_more_in_it_than_is_kept_by_its_place_is_found_all_the_same(desk, cast):
     run = start(cast, "test-hooked", {"thing": "tea"}, scope={})
-    desk.send({str(n): n for n in range(200)} | TEA, id="long")
+    desk.send({str(n): n for n in range(webhook_places.MOST)} | TEA, id="long")
     assert not ReceivedWebhook.objects.get().all_places and WebhookPlace.objects.count() == webhook_places.MOST
     assert walk(run) == "succeeded" and report(run) == "It is cold"
+
+
+def test_no_more_are_opened_for_a_run_that_waits_than_the_newest_that_their_hashes_do_not_tell(desk, monkeypatch):
+    monkeypatch.setattr(webhook_places, "OPENED", 3)
+    for n in range(4):
+        desk.send({"type": "long", "list": [n]}, id=f"msg_{n}")
+        desk.send({"type": "other", "n": n}, id=f"other_{n}")
+
+    def opened(match: dict[str, Any]) -> list[str]:
+        source = WebhookSource.objects.get()
+        return [webhook.delivery for webhook in webhook_places.candidates(source, match, ReceivedWebhook.objects.all())]
+
+    assert opened({"type": "long", "list": [1]}) == ["msg_1", "msg_2", "msg_3"], "a value narrows them, and a list has to be looked for"
+    assert opened({"list": [1]}) == ["other_2", "msg_3", "other_3"]
+    ReceivedWebhook.objects.filter(delivery__startswith="other").update(all_places=False)
+    assert opened({"type": "long"}) == ["msg_0", "msg_1", "other_1", "msg_2", "other_2", "msg_3", "other_3"]
+    WebhookSource.objects.update(places_key=None)
+    assert len(opened({"type": "long"})) == 3 and opened({})[0] == "msg_0", "whatever comes first is taken unseen"
 
 
 def test_many_small_things_below_a_long_name_take_no_more_room_than_the_body_does():
     body = {"k" * 100_000: {f"{at:x}": {} if at % 2 else at for at in range(10_000)}}
     tracemalloc.start()
     try:
-        assert not webhook_places.of(b"key", body).all_there
+        places = webhook_places.of(b"key", body)
+        assert not places.all_there and len(places.tokens) == webhook_places.ROOM // 100_000
         assert tracemalloc.get_traced_memory()[1] < 2 * webhooks.MAX_BODY
     finally:
         tracemalloc.stop()
