@@ -76,7 +76,16 @@ def claims(answer: str, sources: Mapping[int, Source], *, upto: int, cites: Sequ
         values_left -= len(values)
         found.extend(_of_one(values, named, sources) if named else ())
     found.extend(Claim("plain", seq, ()) for seq in for_all if all(each.seq != seq for each in found))
-    return tuple(_joined(found))[:MOST]
+    return _first(list(_joined(found)))
+
+
+def _first(rows: list[Claim]) -> tuple[Claim, ...]:
+    """As many as are shown: of more than that those first for which nothing is there."""
+    first = sorted(range(len(rows)), key=lambda at: _SHOWN.index(rows[at].state))[:MOST]
+    return tuple(rows[at] for at in sorted(first))
+
+
+_SHOWN: tuple[State, ...] = ("missing", "unsourced", "hidden", "stands", "plain")
 
 
 def _of_one(values: list[str], named: list[int], sources: Mapping[int, Source]) -> Iterable[Claim]:

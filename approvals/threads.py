@@ -15,6 +15,8 @@ from artifacts import vault
 from artifacts.rendition import is_cut
 from runs.models import Event
 
+TEXTS = 20  # of one event, which an answer is held against: a plan may have very many
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -63,17 +65,17 @@ def exchanges(action: ProposedAction, actor: Actor, *, waits: bool) -> tuple[Exc
 
 
 def _sources(action: ProposedAction, seqs: set[int]) -> Mapping[int, Source]:
-    """What may be shown of some events of the run. Two queries, none if there are none."""
+    """What may be shown of some events of the run, of each the first texts. Two queries, none if there are none."""
     if not seqs:
         return {}
-    rows = Event.objects.filter(run_month=action.run.month, run_id=action.run_id, seq__in=seqs).values_list("seq", "payloads")
-    kept = {seq: [UUID(pk) for pk in payloads.values()] for seq, payloads in rows}
-    texts = vault.shown(pk for pks in kept.values() for pk in pks)
-    return {seq: _source([texts[pk] for pk in pks if pk in texts]) for seq, pks in kept.items() if pks}
+    rows = Event.objects.filter(run_month=action.run.month, run_id=action.run_id, seq__in=seqs)
+    kept = {seq: [UUID(pk) for pk in payloads.values()] for seq, payloads in rows.values_list("seq", "payloads")}
+    texts = vault.shown(pk for pks in kept.values() for pk in pks[:TEXTS])
+    return {seq: _source([texts[pk] for pk in pks if pk in texts], more=len(pks) > TEXTS) for seq, pks in kept.items() if pks}
 
 
-def _source(shown: list[vault.Shown]) -> Source:
-    partly = any(each.hidden or each.erased_at or is_cut(each.text) for each in shown)
+def _source(shown: list[vault.Shown], *, more: bool) -> Source:
+    partly = more or any(each.hidden or each.erased_at or is_cut(each.text) for each in shown)
     return Source("\n".join(each.text for each in shown if not each.erased_at), partly)
 
 

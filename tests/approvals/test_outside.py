@@ -15,8 +15,10 @@ from django.test import Client
 from access import keys
 from access.models import Agent, AuditEntry
 from access.rules import SYSTEM, person
-from approvals import asking, decisions, editing, execution, freezes, outside, policy, presenting, taking_back, unknown
+from approvals import asking, decisions, editing, execution, freezes, outside, policy, presenting, taking_back, threads, unknown
 from approvals.models import Grant, ProposedAction
+from approvals.sourcing import MOST_EVENTS
+from artifacts import vault
 from config import clock
 from runs import signals
 from runs.engine import outside as declaring
@@ -181,6 +183,22 @@ def test_a_question_reaches_the_agent_in_full_and_is_answered_once(agent):
     assert kind(agent.post(path, body | {"question": str(uuid4())})) == (422, "no-such-question")
     assert agent.told(action)["questions"] == [] and agent.told(action)["state"] == "waiting"
     assert len(agent.log("question.answered")) == 1
+
+
+def test_an_answer_that_names_very_many_events_has_no_more_read_than_it_is_held_against(agent, monkeypatch):
+    action = agent.put_up()
+    asking.ask(action, by=actor(agent.cast.riley), question="Which of them?", digest=action.digest)
+    steps = {f"step_{n}": f"Say {n}" for n in range(1, 100)}
+    told = [{"id": f"n{n}", "type": "note.posted", "texts": {"note": f"It is INV-{n}."}} for n in range(60)]
+    told.append({"id": "plan", "type": "plan.set", "data": {"version": 1, "steps": 99}, "texts": steps})
+    events = agent.post(f"runs/{agent.run.pk}/events", told).json()["accepted"]
+    cites = [events[-1]["seq"], *(each["seq"] for each in events[:-1])]
+    body = {"question": agent.told(action)["questions"][0]["id"], "answer": "All of them: INV-59.", "cites": cites}
+    assert agent.post(f"actions/{action.pk}/answers", body).status_code == 201
+    read, shown = [], vault.shown
+    monkeypatch.setattr(vault, "shown", lambda ids: shown([pk for pk in ids if read.append(pk) is None]))
+    threads.exchanges(action, actor(agent.cast.riley), waits=True)
+    assert len(read) < MOST_EVENTS + threads.TEXTS + 5
 
 
 def test_what_the_agent_withdraws_is_decided_by_nobody(agent):

@@ -105,3 +105,9 @@ def test_a_long_answer_gives_no_endless_list():
     found = claims(" ".join(f"This number {n} says nothing of it at all." for n in range(50)), {}, upto=9)
     assert len(found) <= MOST and all(len(value) <= LONGEST + 2 for each in found for value in each.values)
     assert claims("", {}, upto=9) == () and isinstance(found[0], Claim)
+
+
+def test_behind_very_many_that_stand_there_one_that_does_not_is_still_said():
+    answer = " ".join(f"It is INV-{number} (#{number})." for number in range(1, 20)) + " She has asked for this since May."
+    found = claims(answer, {number: Source(f"INV-{number}" if number != 19 else "") for number in range(1, 20)}, upto=30)
+    assert len(found) == MOST and [each.state for each in found[-2:]] == ["missing", "unsourced"]
