@@ -23,7 +23,9 @@ from access.rules import AGENT_CAPABILITIES, CAPABILITIES, PROVISIONER_CAPABILIT
 
 OVERLAPS = {"0": "At once", "60": "In an hour", "1440": "In a day", "10080": "In a week"}  # minutes
 AGENTS, KEYS = 20, 5  # on a page, and of each of them there
+GOOD = ("on", "rotated")  # what a key is that can be rotated or revoked
 LASTS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year"}
+Row = tuple[Any, str, list[str]]  # a key, what it is now, what it is good for
 
 
 @never_cache
@@ -155,15 +157,16 @@ def _page(
     made = ProvisionerKey.objects.filter(workspace_id=here.id).select_related("owner")
     provisioners = paging.of_query(keys.in_order(made), request.GET.get("made", ""))
     people = User.objects.filter(memberships__workspace=here.id, memberships__deactivated_at=None, is_active=True).order_by("name")
+    drawn, provisioning = [(each, _keys(held[each.pk])) for each in ([alone] if alone else paged.rows)], _keys(provisioners.rows)
     context = {
         "place": here,
-        "agents": [(each, _keys(held[each.pk])) for each in ([alone] if alone else paged.rows)],
+        "agents": drawn,
         "alone": alone,
         "paged": paged,
         "made": provisioners,
         "kept": paging.kept(here.suffix, agent=str(alone.pk) if alone else "", made=request.GET.get("made", "")),
         "kept_made": paging.kept(here.suffix, page=page),
-        "provisioners": _keys(provisioners.rows),
+        "provisioners": provisioning,
         "people": people,
         "rights": [(each, CAPABILITIES[each]) for each in AGENT_CAPABILITIES],
         "provisioner_rights": [(each, CAPABILITIES[each]) for each in PROVISIONER_CAPABILITIES],
@@ -172,13 +175,20 @@ def _page(
         "asked": uuid4(),
         "error": error,
         "at": at,
+        "apart": error is not None and at not in _forms(drawn, provisioning),
         "typed": typed or {},
         "room": "permissions",
     }
     return render(request, "access/agents.html", context, status=status)
 
 
-def _keys(found: Sequence[AgentKey | ProvisionerKey]) -> list[tuple[Any, str, list[str]]]:
+def _forms(agents: Sequence[tuple[Agent, list[Row]]], provisioners: list[Row]) -> set[str]:
+    """Where on the page something can be said to be wrong. A key that is over, or of another page, has no form there."""
+    rows = [*(row for _, keys in agents for row in keys), *provisioners]
+    return {"agent", "provisioner", *(str(agent.pk) for agent, _ in agents), *(str(key.pk) for key, state, _ in rows if state in GOOD)}
+
+
+def _keys(found: Sequence[AgentKey | ProvisionerKey]) -> list[Row]:
     """Each key with what it is now and what it is good for."""
     return [(key, _state(key), [CAPABILITIES[each] for each in rules.held_by_key(key)]) for key in found]
 

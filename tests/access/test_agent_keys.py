@@ -251,6 +251,23 @@ def test_agents_and_keys_are_made_rotated_and_revoked_on_the_page(cast):
     assert "Revoked" in page and "hrp_" in page
 
 
+def test_why_a_key_is_not_rotated_is_said_wherever_the_key_stands(cast):
+    client, asked = browser(cast.ada), uuid4()
+    over, _ = keys.make(cast.agent, name="ci", by=SYSTEM)
+    keys.revoke(over, by=SYSTEM)
+    made = [
+        keys.make_provisioner(cast.workspace.pk, name=f"tf-{n}", owner=cast.ada, capabilities=["agents.create"], by=SYSTEM)[0]
+        for n in range(30)
+    ]
+    keys.make_provisioner(cast.workspace.pk, name="tf", owner=cast.ada, capabilities=["agents.create"], by=SYSTEM, asked=asked)
+    refused = client.post(f"/permissions/keys/agent/{over.pk}/rotation", {"overlap": "60"})
+    assert refused.status_code == 409 and refused.content.decode().count("Nothing was changed.") == 1, "it is over: it has no form"
+    for key, shown in ((made[0], False), (made[-1], True)):
+        refused = client.post(f"/permissions/keys/provisioner/{key.pk}/rotation", {"overlap": "60", "asked": str(asked)})
+        page = refused.content.decode()
+        assert (refused.status_code, page.count("Nothing was changed."), f"Rotate {key.prefix}" in page) == (409, 1, shown)
+
+
 def test_who_has_not_shown_lately_who_they_are_is_asked_to(cast):
     client = Client()
     client.force_login(cast.ada)
