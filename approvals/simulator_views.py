@@ -1,8 +1,8 @@
 """Trying an action on a page: what it would need, and why. Nothing is run. And the rules in force, for the page of permissions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -23,7 +23,7 @@ from approvals.simulator_fields import Field
 from runs.engine.tools import TOOLS, Tool
 
 RECENT = 20  # past actions that may be chosen
-LONGEST = 100_000  # characters of arguments
+LONGEST = 100_000  # characters of an argument, or of all of them as JSON
 
 
 @dataclass(frozen=True)
@@ -50,23 +50,25 @@ def section(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def simulator(request: HttpRequest) -> HttpResponse:
     here = places.place(request, "policies.manage")
+    recent = trying.last(here.id, most=RECENT)
     if request.method != "POST":
-        return _drawn(request, here, _first(here.id, request.GET.get("tool", "")))
+        return _drawn(request, here, _first(recent, request.GET.get("tool", "")), recent)
     typed = _typed(request)
     try:
         wanted = _wanted(request, here, typed)
         found = simulating.simulate(wanted)
     except Refusal as error:
-        return _drawn(request, here, typed, error=error)
+        return _drawn(request, here, typed, recent, error=error)
     if wanted.past is not None:  # what it says tells about arguments that are not shown
         audit.record(request.actor, "action_tried", workspace_id=here.id, subject=("action", wanted.past.pk))
-    return _drawn(request, here, typed, found=found, wanted=wanted)
+    return _drawn(request, here, typed, recent, found=found, wanted=wanted)
 
 
 def _drawn(
     request: HttpRequest,
     here: Place,
     typed: Typed,
+    recent: Sequence[ProposedAction],
     *,
     found: Simulated | None = None,
     wanted: Wanted | None = None,
@@ -80,7 +82,7 @@ def _drawn(
         "tools": _tools(),
         "fields": _fields(request, typed, chosen),
         "arguments": typed.arguments or (simulator_fields.as_json(chosen) if chosen else "{}"),
-        "recent": _recent(here.id),
+        "recent": [(str(each.id), f"{each.ref}, {each.subject}") for each in trying.rows(recent)],
         "found": found,
         "error": error,
         "past": past,
@@ -106,8 +108,8 @@ def _fields(request: HttpRequest, typed: Typed, tool: Tool | None) -> list[Field
 def _typed(request: HttpRequest) -> Typed:
     sent = request.POST
     flags = {name: bool(sent.get(name)) for name in ("private", "untrusted", "planned")}
-    texts = {name: sent.get(name, "")[:most] for name, most in (("agent", 40), ("tool", 60), ("arguments", LONGEST), ("past", 40))}
-    return Typed(**texts, **flags)
+    texts = {name: sent.get(name, "")[:most] for name, most in (("agent", 40), ("tool", 60), ("past", 40))}
+    return Typed(**texts, arguments=sent.get("arguments", ""), **flags)
 
 
 def _wanted(request: HttpRequest, here: Place, typed: Typed) -> Wanted:
@@ -118,9 +120,11 @@ def _wanted(request: HttpRequest, here: Place, typed: Typed) -> Wanted:
     agent = next((each for each in freezes.agents(here.id) if str(each.pk) == typed.agent), None)
     if agent is None:
         raise CantTry("Choose an agent of this workspace.")
+    if any(len(text) > LONGEST for text in request.POST.values()):
+        raise CantTry(f"At most {LONGEST:,} characters of arguments can be tried here.")
     if typed.tool not in TOOLS:
         return Wanted(agent, typed.tool, {}, **flags)
-    if fields := simulator_fields.filled(TOOLS[typed.tool], {name: text[:LONGEST] for name, text in request.POST.items()}):
+    if fields := simulator_fields.filled(TOOLS[typed.tool], request.POST.dict()):
         return Wanted(agent, typed.tool, simulator_fields.arguments(fields), **flags)
     try:
         arguments = canonical.parse_json(typed.arguments or "{}")
@@ -147,19 +151,14 @@ def _tools() -> list[tuple[str, str]]:
     return sorted(((tool.name, tool.title) for tool in TOOLS.values() if tool.effect != "read"), key=lambda each: each[1].casefold())
 
 
-def _first(workspace_id: UUID, tool: str) -> Typed:
+def _first(recent: Sequence[ProposedAction], tool: str) -> Typed:
     """The form before anything was typed: of the tool that is asked for, else of what was proposed last, a send before a change."""
     known = [name for name, _ in _tools()]
     if tool in known:
         return Typed(tool=tool)
-    found = [each for each in trying.last(workspace_id)[:RECENT] if each.tool in known]
+    found = [each for each in recent if each.tool in known]
     newest = next((each for each in found if TOOLS[each.tool].effect == "send"), found[0] if found else None)
     return Typed(tool=newest.tool, agent=str(newest.run.agent_id)) if newest else Typed(tool=next(iter(known), ""))
-
-
-def _recent(workspace_id: UUID) -> list[tuple[str, str]]:
-    rows = trying.rows(trying.last(workspace_id)[:RECENT])
-    return [(str(each.id), f"{each.ref}, {each.subject}") for each in rows]
 
 
 def _needs(found: Simulated) -> str:

@@ -78,11 +78,11 @@ class Tried:
 
 
 def last(
-    workspace_id: UUID, tool: str = "", *, related: tuple[str, ...] = ("run__agent",), within: Q | None = None
+    workspace_id: UUID, tool: str = "", *, related: tuple[str, ...] = ("run__agent",), within: Q | None = None, most: int = LOOKED_AT
 ) -> list[ProposedAction]:
     """The newest actions that an agent proposed, with what the rules ask about; `within`: of these alone. One query."""
     actions = ProposedAction.objects.filter(within or Q(), workspace_id=workspace_id, editor=None).select_related(*related)
-    return list((actions.filter(tool=tool) if tool else actions).order_by("-proposed_at")[:LOOKED_AT])
+    return list((actions.filter(tool=tool) if tool else actions).order_by("-proposed_at")[:most])
 
 
 def tried(workspace_id: UUID, draft: Sequence[Policy]) -> Tried:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from access.models import Agent
 from access.rules import SYSTEM, person
-from approvals import decisions, freezes, gate, groups, policy, simulating, simulator_fields, standing_grants
+from approvals import decisions, freezes, gate, groups, policy, simulating, simulator_fields, simulator_views, standing_grants
 from approvals.freezes import Freeze
 from approvals.models import Grant, ProposedAction, StandingUse
 from approvals.policy import PolicySet
@@ -257,6 +257,27 @@ def test_what_a_tool_needs_is_typed_in_fields_and_kept_in_them(cast: Cast, ada: 
     assert ">a@example.org, b@example.org</textarea>" in answer.content.decode()
     as_json = ada.get("/policies/simulator?tool=send_mail&as=json").content.decode()
     assert 'name="arguments"' in as_json and "arg-to" not in as_json
+
+
+def test_the_past_actions_to_choose_from_are_read_once_and_no_more_of_them_than_are_listed(
+    cast: Cast, ada: Client, django_assert_max_num_queries: Any
+) -> None:
+    propose_mail(cast)
+    with django_assert_max_num_queries(40) as asked:
+        ada.get("/policies/simulator")
+    [read] = [each["sql"] for each in asked if 'ORDER BY "approvals_proposedaction"."proposed_at" DESC' in each["sql"]]
+    assert read.endswith(f"LIMIT {simulator_views.RECENT}")
+
+
+def test_what_is_too_long_to_be_tried_is_refused_and_not_cut(cast: Cast, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    propose_mail(cast)
+    monkeypatch.setattr(simulator_views, "LONGEST", 300)
+    given = {"agent": str(cast.agent.pk), "tool": "send_mail", "planned": "1", "arg-to": "a@example.org", "arg-subject": "Hello"}
+    assert "could decide" in text(ada.post("/policies/simulator", given | {"arg-body": "x" * 300}))
+    long = orjson.dumps(MAIL | {"body": "x" * 300}).decode()
+    for more in ({"arg-body": "x" * 301}, {"arguments": long}):
+        page = ada.post("/policies/simulator", given | more if "arg-body" in more else form(cast, **more))
+        assert page.status_code == 422 and "At most 300 characters" in text(page) and "x" * 300 in text(page)
 
 
 def test_fields_stand_for_texts_whole_numbers_and_lists_of_texts_alone() -> None:
