@@ -73,6 +73,8 @@ def test_many_teams_are_listed_a_page_at_a_time(cast: Cast, django_assert_max_nu
     Team.objects.bulk_create(Team(workspace=cast.workspace, name=f"Team {n:02}") for n in range(30))
     ada = browser(cast.ada)
     with django_assert_max_num_queries(30):
-        first = text(ada.get("/permissions"))
+        page = ada.get("/permissions")
+    first = text(page)
+    assert 'rel="next" href="?teams=2#teams"' in page.content.decode()
     assert "1 to 25 of 30" in first and "Team 24" in first and "Team 25" not in first
     assert "Team 29" in text(ada.get("/permissions?teams=2"))
