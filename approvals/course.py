@@ -24,9 +24,8 @@ from artifacts import vault
 from config import clock
 from runs.engine import ledger
 from runs.engine.tools import TOOLS, Tool
+from runs.story.titles import UNITS
 
-# what one of its kind is called
-UNITS = {"email": "e-mail", "record": "change", "payment": "payment", "sql": "statement", "http": "request", "command": "command"}
 Mode = Literal["rest", "armed", "reject", "edit"]
 
 

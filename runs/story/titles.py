@@ -6,6 +6,7 @@ from runs.story.shapes import Code, Elsewhere, One, Rich, Step, Tool
 from runs.story.work import spoken
 
 APPROVED = "what was approved"
+# what one of a kind of card is called
 UNITS = {"email": "e-mail", "record": "change", "payment": "payment", "sql": "statement", "http": "request", "command": "command"}
 OWNERS = ("email", "address", "customer", "person", "account")  # arguments that say whose it is
 

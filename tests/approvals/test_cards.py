@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals import cards, changes
+from approvals import cards, changes, course
 from approvals.canonical import ABSENT, Attachment, CanonicalAction
 from approvals.cards import Setting, Warn, command, drawing, email, http, payment, record, sql
 from approvals.cards.parts import Code, Field, Place, Row, Share
 from approvals.templatetags import approving
 from runs.engine.tools import Limit, Looked
+from runs.story import titles
 
 NAMES = st.sampled_from(
     [
@@ -319,3 +320,7 @@ def test_what_is_called_in_words_has_an_article_and_a_name_or_an_address_has_non
 @pytest.mark.parametrize(("value", "day"), [("2026-11-30", "Mon 30 Nov 2026"), ("2026-02-30", ""), ("2026-11-30\n", ""), (20261130, "")])
 def test_a_day_is_told_as_people_write_it(value, day):
     assert approving.as_day(value) == day
+
+
+def test_a_card_and_a_story_call_what_is_decided_on_the_same() -> None:
+    assert course.UNITS is titles.UNITS
