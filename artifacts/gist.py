@@ -12,6 +12,7 @@ COUNTS = 4  # of so many lists it is said how long they are
 _NAMES = ("name", "title", "subject")  # whose value says what a record is of
 _LIST = re.compile(r"(?:[-•*] |--|\d{1,3}[.)] |Attached:|Written in its HTML)")
 _SENTENCE = re.compile(r"(?<=[.!?])[”\"’)]?\s+(?=[^\W_a-z]|[“\"⟦(])")
+_ALONE = re.compile(r"(?:us|is|series|species)$")  # how words end that are no more than one: status, analysis
 _ENDS = (".", "!", "?", ":", ";", "…", "”", '"', ")")
 
 
@@ -81,7 +82,7 @@ def _name(held: dict[str, Any]) -> str:
 
 def _counted(key: str, number: int) -> str:
     word = key.replace("_", " ").lower()[:NAMED]
-    if number == 1:
+    if number == 1 and not _ALONE.search(word):
         word = re.sub(r"ies$", "y", word) if word.endswith("ies") else re.sub(r"(?<!s)s$", "", word)
     return f"{number} {word}"
 

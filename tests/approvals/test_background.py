@@ -57,6 +57,7 @@ def test_what_a_letter_says_is_quoted_in_whole_sentences_without_its_greeting_li
         ('{"customer": "00417", "record": {"name": "Halden  Marine", "address": "Hutnicza 12"}}', "Halden Marine: 3 fields"),
         ('{"name": "⟦name⟧", "purchase_entries": [1]}', "1 purchase entry"),
         ('{"account": "A-1", "notes": []}', "1 field"),
+        ('{"status": [1], "analysis": [1], "series": [1], "time_series": [1, 2]}', "1 status, 1 analysis, 1 series, 2 time series"),
         (
             '{"name": "A very long name of somebody who has many names, and one more"}',
             "A very long name of somebody who has many…: 1 field",
