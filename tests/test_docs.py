@@ -23,6 +23,17 @@ def functions(file: Path) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
+def test_the_guide_to_pages_names_each_partial() -> None:
+    told = (ROOT / "docs/frontend.md").read_text()
+    assert [file.name for file in sorted((ROOT / "templates").glob("_*.html")) if f"`{file.name}`" not in told] == []
+
+
+def test_what_the_guide_says_that_a_partial_takes_it_reads() -> None:
+    rows = re.findall(r"^\| `(_\w+\.html)` \|(.+)\|$", (ROOT / "docs/frontend.md").read_text(), re.MULTILINE)
+    read = {name: (ROOT / "templates" / name).read_text() for name, _ in rows}
+    assert [(name, word) for name, told in rows for word in re.findall(r"`([a-z_]+)`", told) if word not in read[name]] == []
+
+
 def test_the_guide_to_approvals_names_tests() -> None:
     assert (ROOT / "docs/approvals.md").read_text().count("::test_") > 25
 

@@ -62,7 +62,7 @@ TAKING_TEXT = [
     '{% include "_forbidden.html" with what=x why=x ask=x %}',
     '{% include "_empty.html" with what=x why=x %}',
     '{% include "_sorry.html" with head=x text=x next=x code=x %}',
-    '{% include "_connection.html" with unit=x seq=x %}',
+    '{% include "_connection.html" with seq=x %}',
     '{% include "_skeleton.html" with label=x url=x word=x %}',
 ]
 ALLOWED = {"span", "svg", "use", "button", "b", "bdi", "div", "p", "a", "section", "h1", "strong", "code", "time", "data"}
