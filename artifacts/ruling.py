@@ -7,7 +7,7 @@ from uuid import UUID
 
 from artifacts.redaction import DEFAULT, Policy
 
-BUILT_IN = 3  # raised by one whenever what detectors or the pipeline hide changes
+BUILT_IN = 4  # raised by one whenever what detectors or the pipeline hide changes
 _EACH = 1_000_000  # versions of a workspace's own policy within one of ours
 
 # who keeps workspaces' own policies registers here: the version (from 1) and the policy, or None for one that has none

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from access.models import AuditEntry
 from artifacts import redaction, rerendering, ruling, vault
 from artifacts.common import common
+from artifacts.likeness import likeness
 from artifacts.models import Payload
 from artifacts.redaction import Policy
 from artifacts.rendition import Hidden, Text, marked, segments
@@ -120,3 +121,12 @@ def test_a_rendition_of_a_payload_that_was_erased_meanwhile_is_not_brought_back(
     vault.erase(payload, by=cast.ada)
     assert vault.rerendered([(read, redaction.redact(b"x", media_type="text/plain", label="public"))], 9) == 0
     assert Payload.objects.get(pk=payload.pk).rendition is None
+
+
+@db
+def test_what_earlier_detectors_passed_over_is_no_forgery(cast):
+    said = "the p\u0131n: 83645"
+    about = {"rendition": said, "findings": {}, "media_type": "text/plain", "label": "internal", "size": len(said.encode())}
+    before = Payload(workspace_id=cast.workspace.pk, rules=3_000_000, **about)
+    assert likeness(before, said.encode()) == "unknown", "it will be made anew"
+    assert likeness(Payload(workspace_id=cast.workspace.pk, rules=ruling.rules(cast.workspace.pk)[0], **about), said.encode()) == "forged"
