@@ -65,18 +65,33 @@ def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (),
         paragraphs = (*paragraphs[:2], phrases.CREDITED[language], *paragraphs[3:])
     body = [_greeting(ticket, language), *(paragraph.format(**facts) for paragraph in paragraphs)]
     body += [*_remarks(ticket, invoice, situation, facts, language)]
-    body += [*(phrases.ADDED[language].format(note=note.strip()) for note in wishes), phrases.CLOSING[language]]
+    body += [*(_wished(wish.strip(), language) for wish in wishes), phrases.CLOSING[language]]
     text = "\n\n".join(body) + "\n"
-    said = [*([phrases.ORDERS] if ticket.orders else ()), *(f"A colleague adds: {note.strip()}" for note in notes)]
+    noted = [*([phrases.ORDERS] if ticket.orders else ()), *(f"A colleague noted: “{note.strip()}”" for note in notes)]
     return Draft(
         subject=subject.format(**facts),
         body=text,
-        summary="\n".join([_summary(ticket, account, invoice, situation, language), *said]),
+        summary="\n".join([_summary(ticket, account, invoice, situation, language), *noted]),
         language=language,
         situation=situation,
         attachments=_attachments(invoice) if "{payments}" in paragraphs else _correction(ticket, invoice, situation, facts),
         html=letters.as_html(text, strong=(facts["invoice"], facts["vat"])) if ticket.rich else "",
     )
+
+
+_NO_FACT = "about |of |to |how |why |what |when |where |if |whether "
+_TELL = re.compile(
+    r"(?:please,? )?(?:also )?(?:tell|inform|let) (?:her|him|them|the customer)(?: know)?(?: that|:|,)? "
+    rf"(?P<what>(?!{_NO_FACT})\S.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _wished(wish: str, language: str) -> str:
+    """What a colleague wants said, as it stands; of “Tell her the money is on its way” what she is to be told."""
+    if told := _TELL.fullmatch(wish):
+        return f"{told['what'][0].upper()}{told['what'][1:]}"
+    return phrases.ADDED[language].format(note=wish)
 
 
 _CREDIT = re.compile(r"\bcredit note\b.*\b(?:instead of|rather than|not)\b.*\brefund", re.IGNORECASE | re.DOTALL)
@@ -214,6 +229,7 @@ def _facts(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | None,
         "surplus": "",
         "payments": "",
         "references": "",
+        "found": "",
         "count": "",
     }
     if invoice is None:
@@ -223,9 +239,22 @@ def _facts(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | None,
         "amount": money(invoice.amount, invoice.currency, language),
         "surplus": money(invoice.surplus, invoice.currency, language),
         "payments": "\n".join(lines) or phrases.NO_PAYMENT[language],
-        "references": ", ".join(f"{payment.reference} ({_amount(payment, language)})" for payment in invoice.settled) or "no payment",
+        "references": _references(invoice.settled, language),
+        "found": f"only {_references(invoice.settled, language)}" if invoice.settled else "no payment",
         "count": _times(len(invoice.settled), language),
     }
+
+
+def _references(payments: Sequence[_Payment], language: str) -> str:
+    """“PAY-88120 and PAY-88121 of €1,284.00 each”"""
+    amounts = [_amount(payment, language) for payment in payments]
+    if len(payments) > 1 and len(set(amounts)) == 1:
+        return f"{_listed([payment.reference for payment in payments])} of {amounts[0]} each"
+    return _listed([f"{payment.reference} of {amount}" for payment, amount in zip(payments, amounts, strict=True)])
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def _remarks(ticket: Ticket, invoice: _Invoice | None, situation: str, facts: dict[str, str], language: str) -> list[str]:
@@ -246,7 +275,7 @@ def _summary(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | Non
     facts = _facts(ticket, account, invoice, "en")
     said = phrases.SUMMARIES[situation].format(**facts)
     stop = "" if said.rstrip().endswith((".", "?", "!", "…")) else "."
-    return f"{said}{stop}\nFrom {ticket.sender_address}; answered in {_LANGUAGE_NAMES[language]}."
+    return f"{said}{stop}" + ("" if language == "en" else f" The reply is in {_LANGUAGE_NAMES[language]}.")
 
 
 _LANGUAGE_NAMES = {"en": "English", "de": "German", "pt": "Portuguese"}

@@ -401,19 +401,19 @@ NO_PAYMENT = {"en": "None so far.", "de": "Bisher keine.", "pt": "Nenhum até ag
 
 # For the note in the CRM, which colleagues read: always in English.
 SUMMARIES = {
-    "duplicate_found": "Duplicate charge on {invoice} confirmed: {references}. Refund due: {surplus}.",
-    "duplicate_not_found": "Asked about a duplicate charge on {invoice}; found only {references}. Nothing to refund so far.",
-    "corrected_invoice": "Wants {invoice} again with VAT number {vat}, not {vat_before}. Corrected invoice due within 2 working days.",
-    "vat_number_missing": "Wants {invoice} with another VAT number but did not name it. Asked for it.",
-    "amount_disputed": "Says that the amount of {invoice}, {amount}, is wrong. For billing to compare within 2 working days.",
-    "refund": "Asks for a refund of {invoice}, {amount}: {references}. For billing to decide within 3 working days.",
-    "refund_unpaid": "Asks for a refund of {invoice}, {amount}, which has no payment. Asked for the bank’s reference.",
-    "invoice_not_found": "Asks about {invoice}, which is not on this account. Asked for the account number.",
-    "invoice_not_named": "Asks about an invoice without naming it. Asked for its number.",
-    "address_change": "New address, for the next invoice: {quote}",
-    "cannot_sign_in": "Can’t sign in. Told how to reset the password.",
-    "legal": "Threatens legal action: {subject}. For the legal department, today. The reply admits nothing.",
-    "general": "Needs a colleague’s answer within 1 working day: {subject}",
+    "duplicate_found": "The account shows that {invoice} was paid {count}, by {references}, so the reply promises {surplus} back.",
+    "duplicate_not_found": "They ask about a second charge for {invoice}, but the account shows {found}, so nothing is refunded so far.",
+    "corrected_invoice": "They want {invoice} again, with the VAT number {vat} and not {vat_before}; it is due within 2 working days.",
+    "vat_number_missing": "They want {invoice} with another VAT number but don’t say which, so the reply asks for it.",
+    "amount_disputed": "They say that the amount of {invoice}, {amount}, is wrong; billing compares it within 2 working days.",
+    "refund": "They ask for a refund of {invoice}, {amount}, paid by {references}; billing decides within 3 working days.",
+    "refund_unpaid": "They ask for a refund of {invoice}, {amount}, which has no payment, so the reply asks for the bank’s reference.",
+    "invoice_not_found": "They ask about {invoice}, which is not on their account, so the reply asks for the account number.",
+    "invoice_not_named": "They ask about an invoice without naming it, so the reply asks for its number.",
+    "address_change": "They have a new address, for the next invoice: {quote}",
+    "cannot_sign_in": "They can’t sign in, so the reply says how to choose a new password.",
+    "legal": "They threaten legal action over “{subject}”, which is for the legal department today; the reply admits nothing.",
+    "general": "It needs a colleague’s answer within 1 working day: {subject}",
 }
 
 # why nothing is sent, for the run's report: by what sent it, or by what it asks for

@@ -113,7 +113,7 @@ def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[
         in_reply_to=message.message_id,
         references=[*message.references, message.message_id] if message.message_id else [],
         attachments=files,
-        reason=written.summary,
+        reason=f"{written.summary} From the ticket, #{sources['ticket']}, and the account, #{sources['account']}.",
         answers=Answers("answer-question", {"ticket": message, "account": account, "sources": sources | {"reply": reply.seq}}),
     )
     return answer, reply

@@ -69,7 +69,7 @@ def test_what_is_no_message_becomes_no_ticket(world):
 def test_a_stranger_gets_an_empty_account_and_keeps_it(world):
     raw = b"From: Eve <eve@far-away.example>\r\nSubject: Hello\r\n\r\nHello"
     account = world.http.get(f"/accounts/{file(world, raw).json()['customer']}").json()
-    assert (account["known"], account["invoices"], account["name"]) == (False, [], "Far Away")
+    assert (account["known"], account["invoices"], account["name"]) == (False, [], "far-away.example")
     assert account["contacts"] == [{"name": "Eve", "email": "eve@far-away.example"}]
     assert world.http.get("/accounts", params={"email": "EVE@far-away.example"}).json() == account
 

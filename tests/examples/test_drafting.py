@@ -38,7 +38,7 @@ def test_a_duplicate_charge_that_the_books_show_is_confirmed_with_its_payments()
     assert reply.body.startswith("Hello Marta,\n\n")
     for fact in ("INV-20931", "€1,284.00", "PAY-88120", "PAY-88121", "24 November 2026", "twice"):
         assert fact in reply.body
-    assert reply.summary.startswith("Duplicate charge on INV-20931 confirmed: PAY-88120 (€1,284.00), PAY-88121 (€1,284.00).")
+    assert reply.summary.startswith("The account shows that INV-20931 was paid twice, by PAY-88120 and PAY-88121 of €1,284.00 each,")
 
 
 def test_the_payment_record_goes_along():
@@ -87,7 +87,7 @@ def test_a_german_message_gets_a_german_answer():
     assert reply.body.startswith("Guten Tag Jürgen Großmann,\n\nvielen Dank")
     assert "1.079,00 €" in reply.body
     assert "20. November 2026" in reply.body
-    assert reply.summary.startswith("Asks for a refund of INV-20877, €1,079.00")
+    assert reply.summary.startswith("They ask for a refund of INV-20877, €1,079.00")
 
 
 @pytest.mark.parametrize(
@@ -169,6 +169,16 @@ def test_what_colleagues_add_stays_inside_and_what_they_want_said_is_said() -> N
     reply = draft(sample("duplicate-charge.eml"), BRIGHTWATER, ["She called twice."], ["The refund goes out on Friday."])
     assert "She called twice." in reply.summary and "She called twice." not in reply.body
     assert "Our team adds: The refund goes out on Friday." in reply.body and "Friday" not in reply.summary
+
+
+@pytest.mark.parametrize("wish", ["Tell her the card gets it back.", "Please let them know that the card gets it back."])
+def test_of_what_she_is_to_be_told_only_that_is_said_to_her(wish: str) -> None:
+    reply = draft(sample("duplicate-charge.eml"), BRIGHTWATER, [], [wish])
+    assert "\n\nThe card gets it back.\n\n" in reply.body and "Our team adds" not in reply.body
+
+
+def test_an_instruction_that_tells_no_fact_is_said_as_it_stands() -> None:
+    assert "Our team adds: Tell her about it." in draft(sample("duplicate-charge.eml"), BRIGHTWATER, [], ["Tell her about it."]).body
 
 
 def test_a_credit_note_instead_of_a_refund_is_promised_in_its_place() -> None:

@@ -83,7 +83,7 @@ def _invent(db: Connection, address: str, name: str) -> str:
     account = f"{_FIRST_INVENTED + strangers:05}"
     domain = address.rpartition("@")[2]
     record = {
-        "name": domain.split(".")[0].replace("-", " ").title(),
+        "name": domain,  # all that is known of a stranger: what it is called is nobody's guess
         "plan": "None yet",
         "language": "",
         "vat_number": "",
