@@ -260,10 +260,14 @@ def wake(run: Held, action: ProposedAction, reason: Literal["decision", "answer"
 
 
 def tell_agent_outside(run: Held) -> None:
-    """Its agent may have put up several at once: the run waits for the next of them, or for none. In the caller's transaction."""
+    """Its agent may have put up several at once: the run waits for the next of them, or for none. In the caller's transaction.
+
+    One that waits for a bigger budget waits on: nothing of this gives it one.
+    """
     left = ProposedAction.objects.select_related("policy").filter(run_id=run.row.pk, state="waiting").order_by("proposed_at").first()
     if left is None:
-        steps.goes_on(run)
+        if not run.row.waits_on("budget"):
+            steps.goes_on(run)
         return
     needs = max(max(left.policy.quorum, 1) - approvals(left), 0)
     steps.waits(run, RunWaiting(on="decision", action=left.pk, until=left.expires_at, needs=needs))

@@ -220,6 +220,7 @@ def _resume(held: Held, signal: Signal, by: Actor) -> None:
     if not held.row.workflow:  # no worker takes it up: its agent goes on, or waits for what people have to decide still
         steps.resumed(held)
         gates.current().tell_agent_outside(held)
+        steps.waits_for_budget(held)
 
 
 def _add_context(held: Held, signal: Signal, by: Actor) -> None:

@@ -392,10 +392,16 @@ def heard(held: Held) -> None:
 
 def resumed(held: Held) -> None:
     """Somebody has it go on, which is for its agent to do. In the caller's transaction."""
-    held.move(State.RUNNING, _resumed(held, "decision"))
+    held.move(State.RUNNING, _resumed(held, "signal"))
 
 
-def _resumed(held: Held, reason: Literal["decision", "heard"]) -> RunResumed:
+def waits_for_budget(held: Held) -> None:
+    """A limit is used up still, and nothing else is waited for: people have to raise it. In the caller's transaction."""
+    if held.row.state == State.RUNNING and budget.over(held.row.budgets, budget.used(held.row)):
+        waits(held, RunWaiting(on="budget"))
+
+
+def _resumed(held: Held, reason: Literal["decision", "heard", "signal"]) -> RunResumed:
     lease = Lease.objects.get(run_id=held.row.pk)
     return RunResumed(reason=reason, worker=lease.worker or f"agent/{held.row.agent.name}", token=lease.token)
 

@@ -128,7 +128,7 @@ class RunStarted(Data, type="run.started", by=(ENGINE,), says="A worker took up 
 
 
 class RunResumed(Data, type="run.resumed", by=(ENGINE,), says="A worker went on with the run"):
-    reason: Literal["claimed", "lease_expired", "decision", "heard"]  # the last two of a run that an agent outside works on
+    reason: Literal["claimed", "lease_expired", "decision", "heard", "signal"]  # the last three of a run that an agent outside works on
     worker: Name
     token: Count
 

@@ -44,6 +44,7 @@ HELD = ("waiting", "paused", "cancelling")
 HEARD = {  # of a run that an agent outside works on
     "decision": "Nothing waits for people any more",
     "heard": "Its agent was heard of again",
+    "signal": "It is held no more, so its agent goes on",
 }
 
 
@@ -90,7 +91,7 @@ def resumed(draft: Draft, line: Line) -> None:
     if reason in HEARD or draft.state not in HELD:  # a process of an agent outside that takes it over changes nothing about that
         draft.move("running", line)
     if reason in HEARD:
-        draft.add(line, "state", (HEARD[reason],), quiet=reason == "decision")
+        draft.add(line, "state", (HEARD[reason],), quiet=reason != "heard")
     elif reason == "lease_expired":
         title = ("Its worker was lost. Another went on from the last completed step",)
         draft.add(line, "state", title, icon="warn", state="waiting")

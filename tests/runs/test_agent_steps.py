@@ -372,6 +372,31 @@ def test_a_run_that_is_resumed_waits_for_what_people_have_to_decide_still(run, o
     assert Run.objects.get(pk=run.pk).state == "running"
 
 
+@pytest.mark.parametrize("kinds", [("revise",), ("pause", "resume")])
+def test_a_run_that_waits_for_a_bigger_budget_waits_on_whatever_else_is_said_to_it(run, one, cast, kinds):
+    updates.set_budgets(run, {"steps": 1}, by=actor(cast.otto))
+    one.claim()
+    one.begin("a")
+    one.end("a")
+    assert kind(one.begin("b")) == (409, "budget-used")
+    for each in kinds:
+        assert steer(run, cast.otto, each, each, "Do it otherwise." if each == "revise" else "").status in ("accepted", "applied")
+    row = Run.objects.get(pk=run.pk)
+    assert (row.state, row.waiting.get("on")) == ("waiting", "budget") and len(data(run, "budget.exceeded")) == 1
+    updates.set_budgets(run, {"steps": 2}, by=actor(cast.otto))
+    assert Run.objects.get(pk=run.pk).state == "running" and one.begin("b").status_code == 201
+
+
+def test_what_is_resumed_is_told_as_that_and_not_as_decided(run, one, cast):
+    one.claim()
+    for each in ("pause", "resume"):
+        steer(run, cast.otto, each, each)
+    assert [event["data"]["reason"] for event in data(run, "run.resumed")] == ["claimed", "signal"]
+    told = str(reading.told(Run.objects.get(pk=run.pk)).story.sections)
+    assert "its agent goes on" in told and "Nothing waits for people" not in told
+    assert isinstance(verify(run), Whole)
+
+
 @pytest.mark.parametrize("state", ["paused", "waiting"])
 def test_a_run_that_people_hold_is_told_as_held_also_once_another_process_takes_it_over(run, one, other, cast, declared, state):
     one.claim()
