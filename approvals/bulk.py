@@ -5,9 +5,10 @@ What can't go with the others is taken out by itself, with why; the same is aske
 
 import json
 import logging
+import os
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from runs.engine.tools import TOOLS
 MOST = 20  # actions at once: what a person can look at before the first of them runs out
 LOOKED_THROUGH = 60
 SAID = 2  # arguments that a row of the list names
+FEWEST_COMMON = 3  # words that all have in common: fewer are not worth a place of their own
 ORIGIN = re.compile(r"https?://[^/?#@]+(?=/)")
 SHORT, LONG = 60, 100  # characters of a changed field, and of an argument, in a row of the list
 logger = logging.getLogger(__name__)
@@ -44,6 +46,11 @@ class Said:
     before: str
     after: str
 
+    @property
+    def speaks(self) -> bool:
+        """Whether it is read without its title: a sentence, not a number or a name."""
+        return not self.before and self.after.count(" ") > 1
+
 
 @dataclass(frozen=True)
 class Item:
@@ -54,6 +61,7 @@ class Item:
     says: tuple[Said, ...]
     opened: bool
     why: str = ""
+    short: str = ""  # the words of its subject that the others do not all have
 
     @property
     def key(self) -> str:
@@ -70,6 +78,16 @@ class Batch:
     out: tuple[Item, ...]
     by_hand: tuple[Item, ...] = ()
     more: int = 0
+
+    @property
+    def common(self) -> tuple[str, str]:
+        """What all are called, before and after what is each one's own."""
+        return common_words([item.subject for item in self.items])
+
+    @property
+    def first_out(self) -> ProposedAction | None:
+        """The one whose time runs out before that of the others."""
+        return min((item.action for item in self.items), key=lambda action: action.expires_at, default=None)
 
     @property
     def missing(self) -> int:
@@ -107,7 +125,7 @@ def batch(like: ProposedAction, actor: Actor, out: Collection[UUID] = ()) -> Bat
     seen = looks.of(actor, [action.pk for action in waiting])
     return Batch(
         like=like,
-        items=tuple(_items(left[:MOST], read, seen, {})),
+        items=_shortened(tuple(_items(left[:MOST], read, seen, {}))),
         out=tuple(_items([action for action in waiting if action.pk in alone], read, seen, alone)),
         by_hand=tuple(_items(taken, read, seen, {})),
         more=max(len(left) - MOST, 0),
@@ -165,6 +183,7 @@ class _Read:
     actions: list[ProposedAction]
     actor: Actor
     opened: dict[UUID, CanonicalAction | str] = field(default_factory=dict)
+    called: dict[UUID, str] = field(default_factory=dict)
 
     def facts(self) -> list[Facts]:
         return [self.facts_of(action) for action in self.actions]
@@ -204,14 +223,18 @@ class _Read:
 
     def subject(self, action: ProposedAction) -> str:
         """What it is called: in full for who may read it so, else its rendition."""
-        return presenting.words(action, isinstance(decisions.may_read(action, self.actor), Yes))[0]
+        if action.pk not in self.called:
+            self.called[action.pk] = presenting.words(action, isinstance(decisions.may_read(action, self.actor), Yes))[0]
+        return self.called[action.pk]
 
     def says(self, action: ProposedAction) -> tuple[Said, ...]:
         what = self.what(action)
         if isinstance(what, str):
             return ()
         # where all are the same, it says what that is
-        found = tuple(_different(what, self._common(), self._origins()))[:SAID]
+        common, origins = self._common(), self._origins()
+        more = tuple(_different(what, common | dict.fromkeys(self._told(origins)), origins))
+        found = (more or tuple(_different(what, common, origins)))[:SAID]
         return found or tuple(each for each in _different(what, {}, {}) if each.after)[:1]
 
     def _common(self) -> dict[str, Any]:
@@ -225,8 +248,34 @@ class _Read:
         found = {name: {_origin(each.get(name)) for each in given} for name in (given[0] if given else ())}
         return {name: next(iter(origins)) for name, origins in found.items() if len(origins) == 1 and all(origins)}
 
+    def _told(self, addresses: Mapping[str, str]) -> list[str]:
+        """Of the arguments that are addresses, those that differ only as what the actions are called does: each has its own."""
+        those = self.actions if addresses else ()
+        read = [(self.subject(action), what.arguments) for action in those if not isinstance(what := self.what(action), str)]
+        pairs = {name: {(subject, given[name]) for subject, given in read} for name in addresses}
+        return [name for name, both in pairs.items() if len(both) == len({one for one, _ in both}) == len({other for _, other in both})]
+
     def _given(self) -> list[dict[str, Any]]:
         return [what.arguments for what in map(self.what, self.actions) if not isinstance(what, str)]
+
+
+def common_words(subjects: Sequence[str]) -> tuple[str, str]:
+    """The words that all begin with, and those that all end with. Two empty texts where these are few, or leave one without a word."""
+    if len(subjects) < 2:
+        return "", ""
+    if len(set(subjects)) == 1:
+        return subjects[0], ""
+    words = [subject.split(" ") for subject in subjects]
+    start = len(os.path.commonprefix(words))
+    ends = len(os.path.commonprefix([list(reversed(each[start:])) for each in words]))
+    if start + ends < FEWEST_COMMON or any(len(each) == start + ends for each in words):
+        return "", ""
+    return " ".join(words[0][:start]), " ".join(words[0][len(words[0]) - ends :])
+
+
+def _shortened(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    before, after = common_words([item.subject for item in items])
+    return tuple(replace(item, short=item.subject[len(before) : len(item.subject) - len(after)].strip()) for item in items)
 
 
 def _items(actions: Iterable[ProposedAction], read: _Read, seen: Collection[tuple[UUID, str]], why: Mapping[UUID, str]) -> Iterable[Item]:

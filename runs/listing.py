@@ -2,9 +2,9 @@
 
 import base64
 import binascii
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import and_
@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 import orjson
-from django.db.models import BigIntegerField, Case, Count, Exists, F, IntegerField, OuterRef, Q, QuerySet, TextField, Value, When
+from django.db.models import BigIntegerField, Case, Count, Exists, IntegerField, OuterRef, Q, QuerySet, TextField, Value, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
@@ -21,17 +21,15 @@ from access import rules
 from access.ids import NotAReference, parse_reference
 from access.models import Agent, Membership, User
 from access.rules import Actor
-from artifacts import vault
 from config import clock
 from runs import asked, folding
+from runs.heard import Heard, heard_of
 from runs.lifecycle import State
-from runs.models import Event, Run
-from runs.story.course import FAILED, PARKED, cancelled_words
+from runs.models import Run
 from runs.story.wire import moment
 
 PAGE = 25
 MARKS = 8  # effects that a row draws; more are counted
-RECENT_STEPS = 200  # events from the end in which the current step of a run is looked for
 TERMS = 6
 MOST_NAMED = 50  # people of one name whose runs are looked for
 
@@ -105,6 +103,7 @@ class Row:
     until: datetime | None = None
     strong: bool = False
     why: str = ""  # it is stuck: in a few words
+    asks: str = ""  # what it asks for, where others of the page have its title
     nothing: bool = False  # it ended, and all that it asked for was rejected
 
     @property
@@ -116,6 +115,11 @@ class Row:
     def state_word(self) -> str:
         """The word of the state where it is not the state's own."""
         return "Nothing done" if self.nothing else ""
+
+    @property
+    def on_people(self) -> bool:
+        """Whether people are asked to decide on something."""
+        return asked.decision(self.run)
 
     @property
     def age(self) -> timedelta:
@@ -346,27 +350,12 @@ def _place(cursor: str) -> Place | None:
 # Rows ---------------------------------------------------------------------------------------------------------------------------------
 
 
-HEARD = ("effect.done", "effect.undone", "action.decided", "plan.set", "run.failed", "run.parked", "run.cancelled")
-
-
-@dataclass
-class Heard:
-    """What the log of one run tells the list."""
-
-    done: int = 0
-    undone: int = 0
-    steps: int = 0
-    step: int = 0
-    step_title: str = ""
-    why: str = ""
-    rejected: bool = False
-    titles: dict[str, str] = field(default_factory=dict)
-
-
 def _rows(runs: list[Run], actor: Actor) -> list[Row]:
-    heard = _heard(runs)
+    heard = heard_of(runs)
     people = asked.people([run for run in runs if asked.decision(run)])
-    return [_row(run, heard[run.pk], people, actor) for run in runs]
+    titles = Counter(run.title.rendition for run in runs)
+    rows = [_row(run, heard[run.pk], people, actor) for run in runs]
+    return [replace(row, asks=heard[row.run.pk].asked) if titles[row.run.title.rendition] > 1 and row.on_people else row for row in rows]
 
 
 def _row(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Actor) -> Row:
@@ -428,41 +417,3 @@ def percent_of(run: Run) -> int | None:
     used = {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms}
     shares = [100 * used[name] / limit for name, limit in run.budgets.items() if name in used and limit]
     return min(100, round(max(shares))) if shares else None
-
-
-def _heard(runs: list[Run]) -> dict[UUID, Heard]:
-    """Effects, current step and reason of each, from one read of their logs and one of the texts."""
-    heard: dict[UUID, Heard] = defaultdict(Heard)
-    if not runs:
-        return heard
-    step = Q(type="step.started", seq__gt=F("run__seq") - RECENT_STEPS)
-    told = Q(type__in=HEARD)
-    rows = Event.objects.filter(told | step, run_month__in={run.month for run in runs}, run_id__in=[run.pk for run in runs])
-    for run_id, kind, body, payloads in rows.order_by("run_id", "seq").values_list("run_id", "type", "body", "payloads"):
-        _hear(heard[run_id], kind, orjson.loads(body)["data"], payloads)
-    titles = {run_id: each.titles.get(f"step_{each.step}") for run_id, each in heard.items()}
-    texts = vault.shown(UUID(pk) for pk in titles.values() if pk)
-    for run_id, pk in titles.items():
-        heard[run_id].step_title = texts[UUID(pk)].text if pk else ""
-    return heard
-
-
-def _hear(heard: Heard, kind: str, data: Mapping[str, Any], payloads: dict[str, str]) -> None:
-    match kind:
-        case "effect.done":
-            heard.done += 1
-        case "effect.undone":
-            heard.undone += 1
-        case "action.decided":
-            heard.rejected = data["verdict"] == "rejected"
-        case "plan.set":
-            heard.steps, heard.titles = data["steps"], payloads
-        case "step.started":
-            heard.step = data.get("plan_step") or heard.step
-        case "run.failed":
-            why = FAILED.get(data["reason"], data["reason"])
-            heard.why = why[:1].upper() + why[1:]
-        case "run.parked":
-            heard.why = PARKED.get(data["reason"], data["reason"])
-        case "run.cancelled":
-            heard.why = cancelled_words(data.get("done", 0), data.get("undone", 0), data.get("withdrawn", 0))

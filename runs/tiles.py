@@ -25,6 +25,7 @@ from runs.story.wire import moment
 DAYS = 7
 LOOKED_AT = 300  # the newest runs in which decisions are timed
 POINTS = 14  # of the line while it is too early for days
+FEWEST = 5  # of a line: fewer show no course
 KEPT = 30  # seconds that the timing is kept: it reads logs
 WIDTH, HEIGHT, STEP, BAR = 120, 24, 17, 13  # of the little charts
 
@@ -52,7 +53,7 @@ class Tiles:
     bars_told: str
     decide: str  # the median time to decide this week; "" without a decision
     decide_before: str
-    line: str  # an SVG path; "" where there are not two points to join
+    line: str  # an SVG path; "" where there are too few points
     line_told: str
 
 
@@ -172,8 +173,8 @@ def _pairs(rows: Iterable[tuple[UUID, str, str]]) -> Iterable[tuple[datetime, fl
 
 
 def _path(points: list[float]) -> str:
-    """The points as a line, from left to right. Two at least."""
-    if len(points) < 2:
+    """The points as a line, from left to right; none of fewer than FEWEST."""
+    if len(points) < FEWEST:
         return ""
     low, high = min(points), max(points)
     return "M" + " ".join(f"{_x(index, len(points))} {_y(value, low, high)}" for index, value in enumerate(points))

@@ -52,6 +52,14 @@ def test_of_addresses_at_one_host_a_row_says_what_comes_after_it(cast, riley):
     assert "Record https://crm.example/accounts/2" in text(riley.get(address(those[0]))), "the hosts differ, so that they are said"
 
 
+def test_what_all_are_called_stands_once_in_the_heading_and_rows_say_what_each_has_of_its_own():
+    put = "Put a note on the file of {} at the help desk".format
+    assert bulk.common_words([put("Halden Marine"), put("Brightwater")]) == ("Put a note on the file of", "at the help desk")
+    assert bulk.common_words([put("Halden"), put("Halden")]) == (put("Halden"), "")
+    for those in ([put("Halden")], ["Pay Halden", "Pay Brightwater"], ["Put a note on it", "Put a note on it now"]):
+        assert bulk.common_words(those) == ("", "")
+
+
 def test_three_alike_are_opened_and_approved_each_with_a_decision_and_a_grant_of_its_own(riley, three):
     assert "3 alike: Change the record" in text(riley.get("/inbox"))
     page = text(riley.get(address(three[0])))

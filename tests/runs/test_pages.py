@@ -414,6 +414,13 @@ def test_where_several_must_decide_all_of_them_are_named_or_counted(cast: Cast, 
         assert said in page(sign_in(cast.riley), "/runs")
 
 
+def test_runs_of_one_title_also_say_what_each_asks_for(cast: Cast, sign_in: SignIn) -> None:
+    play(cast, lines.proposed(), ref="RN-0NE1", title="A note")
+    assert 'class="sub asks"' not in page(sign_in(cast.riley), "/runs")
+    play(cast, lines.proposed(), ref="RN-TW02", title="A note")
+    assert page(sign_in(cast.riley), "/runs").count('class="sub asks">E-mail a reply to') == 2
+
+
 def test_the_tiles_count_what_waits_for_people_and_what_failed(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
     html = page(sign_in(cast.riley), "/runs/counts")
     assert re.findall(r"<b>([^<]+)</b>", html) == ["1", "0", "1", "12 min"]

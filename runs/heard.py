@@ -1,0 +1,74 @@
+"""What the logs of some runs tell the list of runs, read at once for all of them."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db.models import F, Q
+
+from artifacts import vault
+from runs.models import Event, Run
+from runs.story.course import FAILED, PARKED, cancelled_words
+
+RECENT_STEPS = 200  # events from the end in which the current step of a run is looked for
+HEARD = ("action.proposed", "effect.done", "effect.undone", "action.decided", "plan.set", "run.failed", "run.parked", "run.cancelled")
+
+
+@dataclass
+class Heard:
+    """What the log of one run tells the list."""
+
+    done: int = 0
+    undone: int = 0
+    steps: int = 0
+    step: int = 0
+    step_title: str = ""
+    why: str = ""
+    asked: str = ""  # the payload of what it asked for last, then its rendition
+    rejected: bool = False
+    titles: dict[str, str] = field(default_factory=dict)
+
+
+def heard_of(runs: list[Run]) -> dict[UUID, Heard]:
+    """Effects, current step and reason of each, from one read of their logs and one of the texts."""
+    heard: dict[UUID, Heard] = defaultdict(Heard)
+    if not runs:
+        return heard
+    step = Q(type="step.started", seq__gt=F("run__seq") - RECENT_STEPS)
+    told = Q(type__in=HEARD)
+    rows = Event.objects.filter(told | step, run_month__in={run.month for run in runs}, run_id__in=[run.pk for run in runs])
+    for run_id, kind, body, payloads in rows.order_by("run_id", "seq").values_list("run_id", "type", "body", "payloads"):
+        _hear(heard[run_id], kind, orjson.loads(body)["data"], payloads)
+    titles = {run_id: each.titles.get(f"step_{each.step}") for run_id, each in heard.items()}
+    texts = vault.shown(UUID(pk) for pk in (*titles.values(), *(each.asked for each in heard.values())) if pk)
+    for run_id, pk in titles.items():
+        each = heard[run_id]
+        each.step_title = texts[UUID(pk)].text if pk else ""
+        each.asked = texts[UUID(each.asked)].text if each.asked else ""
+    return heard
+
+
+def _hear(heard: Heard, kind: str, data: Mapping[str, Any], payloads: dict[str, str]) -> None:
+    match kind:
+        case "action.proposed":
+            heard.asked = payloads.get("subject", "")
+        case "effect.done":
+            heard.done += 1
+        case "effect.undone":
+            heard.undone += 1
+        case "action.decided":
+            heard.rejected = data["verdict"] == "rejected"
+        case "plan.set":
+            heard.steps, heard.titles = data["steps"], payloads
+        case "step.started":
+            heard.step = data.get("plan_step") or heard.step
+        case "run.failed":
+            why = FAILED.get(data["reason"], data["reason"])
+            heard.why = why[:1].upper() + why[1:]
+        case "run.parked":
+            heard.why = PARKED.get(data["reason"], data["reason"])
+        case "run.cancelled":
+            heard.why = cancelled_words(data.get("done", 0), data.get("undone", 0), data.get("withdrawn", 0))
