@@ -436,11 +436,11 @@ def _timeline(seen: View, after: int) -> Iterable[str]:
 
 
 def _rearranged(story: Story, after: int) -> bool:
-    """Whether the page at `after` had other sections, or in another order. A step of the plan was there before it was begun, as planned."""
-    plan_seq = story.plan.seq if story.plan else 0
+    """Whether the page at `after` had other sections, or in another order. A step that was planned, and not taken over, was there before."""
+    plan_seq, taken_over = (story.plan.seq, story.plan.taken_over) if story.plan else (0, frozenset())
     begun = [section for section in story.sections if section.opened > after]
     planned = [section.number for section in story.sections if section.kind == "step" and not section.opened]
-    known = all(section.key == f"s{section.number}" and 0 < plan_seq <= after for section in begun)
+    known = all(section.key == f"s{section.number}" and 0 < plan_seq <= after and section.number not in taken_over for section in begun)
     folds = after < overview.LONG <= story.seq  # from here on a finished step is one row
     return folds or plan_seq > after or not known or any(number < section.number for number in planned for section in begun)
 

@@ -80,7 +80,7 @@ def plan_of(draft: Draft) -> Plan | None:
             continue
         state = state_of(draft, stretch) if stretch else _unbegun(draft) if told else ""
         steps.append(PlanStep(number, title, state, stretch.key if stretch else f"s{number}" if told else ""))
-    return Plan(draft.plan_version, draft.plan_seq, tuple(steps))
+    return Plan(draft.plan_version, draft.plan_seq, tuple(steps), draft.taken_over)
 
 
 def effects_of(draft: Draft) -> tuple[Effect, ...]:

@@ -238,6 +238,7 @@ class Plan:
     version: int
     seq: int
     steps: tuple[PlanStep, ...]
+    taken_over: frozenset[int] = frozenset()  # steps without a section of their own until they are done anew
 
 
 @dataclass(frozen=True)

@@ -178,6 +178,21 @@ def perform(log: Log, action: str, tool: str, effect: str, number: int, subject:
     completed(log, step, number)
 
 
+def forked() -> Log:
+    """A fork of such a run that had completed four steps: it drafts anew, and waits for a decision."""
+    log = begun()
+    plan = log.lines.pop()
+    data = {"parent": NOTE, "ref": "RN-AAAA", "seq": 9, "step": "model.draft-reply#1", "taken": 2, "plan_steps": [1, 2, 3, 4]}
+    log.add("run.forked", data, who="riley")
+    log.lines.append(plan | {"seq": len(log.lines) + 1})
+    log.add("step.started", {"step": "model.draft-reply#1", "kind": "model", "plan_step": 3}, who="agent")
+    completed(log, "model.draft-reply#1", 3)
+    log.add("step.started", {"step": "propose.send_email#1", "kind": "propose", "plan_step": 4}, who="agent")
+    propose(log, SEND, "send_email", "send", needs=1, subject="E-mail a reply to Marta Oyelaran")
+    log.add("run.waiting", {"on": "decision", "action": SEND, "until": log.until(2640), "needs": 1})
+    return log
+
+
 def finished() -> Log:
     """… that did everything it planned."""
     log = approved()

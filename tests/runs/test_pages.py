@@ -197,6 +197,21 @@ def test_a_push_brings_a_page_that_was_drawn_earlier_up_to_date(cast: Cast, sign
             assert root in drawn, (after, root)
 
 
+def test_a_push_brings_the_steps_that_a_fork_had_taken_over_and_does_anew(cast: Cast) -> None:
+    """The page had no place for them: so they come with the whole timeline, in their order."""
+    whole = lines.forked()
+    run = play(cast, whole)
+    for after in range(3, run.seq):
+        early = lines.Log()
+        early.lines = whole.lines[:after]
+        drawn = dict(_by_id(cast, early))
+        pushed, _ = presenting.push(run.pk, rules.person(cast.otto.pk), after=after)
+        roots = re.findall(r'id="([\w-]+)" hx-swap-oob="morph"', pushed)
+        assert set(roots) <= set(drawn), after
+        if whole.lines[after]["body"]["type"] == "step.started":
+            assert "run-timeline" in roots, after
+
+
 def _by_id(cast: Cast, log: lines.Log) -> Iterator[tuple[str, str]]:
     from runs import evidence, timeline
     from runs.presenting import View
