@@ -40,8 +40,8 @@ def end(
 ) -> dict[str, Any]:
     """End the run, and give its ending: state and seq. The same outcome again gives the ending that stands; RunEnded if another does.
 
-    Success needs a report that cites what shows it; a failure may say in `detail` what went wrong. InFlight while something that was
-    sent out has no known outcome.
+    Success needs a report that cites what shows it, and NotAtWork refuses it while people have paused the run; a failure may say in
+    `detail` what went wrong. InFlight while something that was sent out has no known outcome.
     """
     if run.workflow:
         raise EndsByItself
@@ -49,7 +49,7 @@ def end(
         if held.row.ended_at is None:
             steps.fence(held, token)
             steps.heard(held)
-            if held.row.state == State.PAUSED:
+            if held.row.state == State.PAUSED and outcome == "succeeded":
                 raise steps.NotAtWork("People have paused the run.", state=held.row.state)
             _check(held, outcome, report)
             _end(held, outcome, by, report, detail)

@@ -360,6 +360,14 @@ def test_a_paused_run_begins_proposes_redeems_and_ends_nothing_until_it_is_resum
     assert isinstance(verify(run), Whole)
 
 
+def test_a_paused_run_may_fail(run, one, cast):
+    one.claim()
+    steer(run, cast.otto, "pause", "p")
+    failed = {"outcome": "failed", "detail": "There is no such parcel."}
+    assert one.send(f"runs/{run.pk}/ending", failed, Handrail_Token=one.token).json()["ending"]["state"] == "failed"
+    assert isinstance(verify(run), Whole)
+
+
 def test_a_run_that_is_resumed_waits_for_what_people_have_to_decide_still(run, one, cast, declared):
     one.claim()
     first, second = (ProposedAction.objects.get(pk=one.propose(key).json()["action"]["id"]) for key in "kn")
