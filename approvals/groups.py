@@ -10,7 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from access import audit, characters, hiding, rules
 from access.models import User, Workspace
@@ -63,10 +63,10 @@ def change(
             before = set(GroupMember.objects.filter(group=now).values_list("user_id", flat=True))
             _check_people(now.workspace_id, members, already=before)
             now.name, now.version = name, now.version + 1
-            opened = now.closed_at is not None and not closed
+            turned, opened = (now.closed_at is not None) != closed, now.closed_at is not None and not closed
             now.closed_at = (now.closed_at or clock.now()) if closed else None
             _check_rules(now, members)
-            lost = approvals_of(now, before - set(members))
+            lost = approvals_of(now, before if turned else before - set(members))
             now.save(update_fields=["name", "version", "closed_at"])
             GroupMember.objects.filter(group=now).exclude(user__in=members).delete()
             if opened:  # nobody was in it meanwhile: what they approved before does not come back with it
@@ -137,9 +137,11 @@ def of_actions(ids: Iterable[UUID]) -> dict[UUID, tuple[str, frozenset[UUID]]]:
 
 
 def approvals_of(group: ReviewerGroup, left: Collection[UUID]) -> int:
-    """How many approvals of what waits for this group are by these people."""
+    """How many approvals of what waits for this group are by these people, given as who they are in it since."""
     rows = Decision.objects.filter(action__state="waiting", action__policy__group=group, verdict="approved", reviewer__in=left)
-    return rows.count() if left else 0
+    now = rows.filter(round=F("action__round"), digest=F("action__digest"))
+    still = GroupMember.objects.filter(group=group, user=OuterRef("reviewer"), since__lte=OuterRef("group_version"))
+    return now.filter(Exists(still)).count() if left else 0
 
 
 # rules ----------------------------------------------------------------------------------------------------------------------------

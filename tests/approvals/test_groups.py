@@ -270,8 +270,10 @@ def test_what_was_approved_before_a_group_was_closed_does_not_count_once_it_is_o
     proposed = propose_mail(cast)
     approve(proposed, cast.riley)
     asks(cast, None)
-    put(cast, finance, cast.riley, cast.sam, closed=True)
-    put(cast, finance, cast.riley, cast.sam, tess, closed=False)
+    assert put(cast, finance, cast.riley, cast.sam, closed=True) == 1, "whoever closes it is told, and whoever opens it"
+    assert put(cast, finance, cast.riley, cast.sam, tess, closed=False) == 1
+    assert put(cast, finance, cast.riley, cast.sam, tess, closed=True) == 0, "what is lost is lost once"
+    assert put(cast, finance, cast.riley, cast.sam, tess, closed=False) == 0
     told = page(cast.sam, proposed.url())
     assert "0 of 2 approved" in told and "Riley was taken out of Finance, it was closed meanwhile, or Riley may no longer decide." in told
     approve(proposed, cast.sam)
