@@ -39,7 +39,7 @@ WITH_A_NOTE = ("revise", "context")  # what they ask for stands in the note
 MAX_NOTE = 4000
 ERASED = "(What was written here was erased.)"  # what a workflow reads of it
 MAX_UNREAD = 20  # notes that a run has not read yet
-Refusing = Literal["not_yet", "not_in_this_state", "invalid", "not_supported", "too_many", "never_read"]
+Refusing = Literal["not_in_this_state", "invalid", "not_supported", "too_many", "never_read"]
 
 
 class UnknownSignal(BadInput):
@@ -172,8 +172,8 @@ def read_outside(run: Run, *, token: int | None) -> list[Signal]:
     return found
 
 
-def unread_outside(run_id: UUID) -> int:
-    """How many notes the agent of a run has not read."""
+def all_unread(run_id: UUID) -> int:
+    """How many notes of either kind the agent or workflow of a run has not read."""
     return Signal.objects.filter(run_id=run_id, kind__in=WITH_A_NOTE, status="accepted").count()
 
 
@@ -252,8 +252,7 @@ def _can_not_read(held: Held, kind: str) -> Refusing | None:
         return "not_in_this_state"
     if held.row.workflow and kind not in workflow.reads(held.row.workflow, held.row.workflow_version):
         return "not_supported"
-    unread = Signal.objects.filter(run_id=held.row.pk, kind__in=WITH_A_NOTE, status="accepted").count()
-    return "too_many" if unread > MAX_UNREAD else None
+    return "too_many" if all_unread(held.row.pk) > MAX_UNREAD else None
 
 
 def refuse_unread(held: Held) -> None:

@@ -65,7 +65,7 @@ def renew(request: HttpRequest, run_id: str, body: RenewIn) -> dict[str, Any]:
     `unread`: how many notes of theirs the agent has not read."""
     run = rules.get(request.actor, Run, run_id, "runs.write")
     until = steps.renew(run, token=body.token, seconds=body.seconds)
-    return {"lease": {"token": body.token, "until": until}, "state": run.state, "unread": signals.unread_outside(run.pk)}
+    return {"lease": {"token": body.token, "until": until}, "state": run.state, "unread": signals.all_unread(run.pk)}
 
 
 @router.api_operation(
@@ -96,7 +96,7 @@ def begin(request: HttpRequest, run_id: str, body: StepIn) -> Status:
     """201: go on with it. 200 with state `done`: it was done, here is its result. 409 if it was begun with another input."""
     run = rules.get(request.actor, Run, run_id, "runs.write")
     told = steps.begin(run, by=request.actor, token=body.token, key=body.key, given=body.input, plan_step=body.plan_step)
-    return Status(200 if told.again else 201, _as_told(told) | {"unread": signals.unread_outside(run.pk)})
+    return Status(200 if told.again else 201, _as_told(told) | {"unread": signals.all_unread(run.pk)})
 
 
 @router.post("/runs/{run_id}/steps/outcome", response={200: Any, 201: Any}, summary="Say what came of a step")
@@ -106,7 +106,7 @@ def end(request: HttpRequest, run_id: str, body: StepOutcomeIn) -> Status:
     result = _as_text("result", body.result) if body.result else None
     said = {"outcome": body.outcome, "result": result, "error": body.error, "detail": body.detail}
     told = steps.end(run, by=request.actor, token=body.token, key=body.key, **said)
-    return Status(200 if told.again else 201, _as_told(told) | {"unread": signals.unread_outside(run.pk)})
+    return Status(200 if told.again else 201, _as_told(told) | {"unread": signals.all_unread(run.pk)})
 
 
 @router.post("/runs/{run_id}/notes", response=Any, summary="Read what people tell the agent")

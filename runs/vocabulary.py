@@ -462,6 +462,7 @@ class SignalApplied(Data, type="signal.applied", by=(ENGINE,), says="Signal appl
 class SignalRefused(Data, type="signal.refused", by=(ENGINE,), says="Signal refused: {reason}"):
     signal: UUID
     kind: SignalKind
+    # not_yet: only in logs from before every run took every signal
     reason: Literal["not_yet", "not_in_this_state", "invalid", "not_supported", "too_many", "never_read"]
 
 
