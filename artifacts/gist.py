@@ -83,7 +83,7 @@ def _name(held: dict[str, Any]) -> str:
 def _counted(key: str, number: int) -> str:
     word = key.replace("_", " ").lower()[:NAMED]
     if number == 1 and not _ALONE.search(word):
-        word = re.sub(r"ies$", "y", word) if word.endswith("ies") else re.sub(r"(?<!s)s$", "", word)
+        word = re.sub(r"(?<!ser)(?<!spec)ies$", "y", word) if word.endswith("ies") else re.sub(r"(?<![sui])s$", "", word)
     return f"{number} {word}"
 
 

@@ -8,7 +8,7 @@ from django.test import Client
 from access.rules import person
 from approvals import background, course, decisions
 from approvals.models import ProposedAction
-from artifacts.gist import gist, record, unwrapped
+from artifacts.gist import _counted, gist, record, unwrapped
 from config import clock
 from runs import log, reading, signals
 from runs.vocabulary import StepCompleted, StepStarted
@@ -29,6 +29,21 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 )
 def test_a_quote_keeps_the_lines_that_somebody_wrote_and_not_those_of_a_mail_program(text, lines):
     assert unwrapped(text) == lines
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("fields", "1 field"),
+        ("entries", "1 entry"),
+        ("address", "1 address"),
+        ("status", "1 status"),
+        ("series", "1 series"),
+        ("analysis", "1 analysis"),
+    ],
+)
+def test_one_of_something_is_said_in_the_singular_where_its_name_has_one(key, said):
+    assert _counted(key, 1) == said and _counted(key, 2) == f"2 {key}"
 
 
 @pytest.mark.parametrize(
