@@ -49,7 +49,10 @@ class Notice(models.Model):
             models.UniqueConstraint(fields=["key"], name="notice_once"),
             models.CheckConstraint(condition=Q(kind__in=KINDS), name="notice_kind_known"),
         ]
-        indexes = [models.Index(fields=["created_at"], name="notice_unspread", condition=Q(spread_at=None))]  # the sender
+        indexes = [
+            models.Index(fields=["created_at"], name="notice_unspread", condition=Q(spread_at=None)),  # the sender
+            models.Index(fields=["created_at"], name="notice_spread", condition=Q(spread_at__isnull=False)),  # what is forgotten
+        ]
 
     def __str__(self) -> str:
         return self.key
@@ -84,6 +87,7 @@ class Message(models.Model):
         indexes = [
             models.Index(fields=["next_at"], name="message_due", condition=Q(state="waiting")),  # the sender
             models.Index(fields=["workspace", "-settled_at"], name="message_dead", condition=Q(state="dead")),  # for operators
+            models.Index(fields=["settled_at"], name="message_settled", condition=Q(settled_at__isnull=False)),  # what is forgotten
             models.Index(fields=["user", "-created_at"], name="message_newest"),  # a person's history
         ]
 

@@ -12,7 +12,9 @@ from datetime import UTC, datetime, time, timedelta
 from time import monotonic, sleep
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from access import keys
 from access.models import AuditEntry, Membership
@@ -123,6 +125,19 @@ def test_what_was_told_long_ago_is_forgotten_and_what_waits_is_not(cast, propose
     time_.on(seconds=GATHERED)
     tick()
     assert {mail["Subject"] for mail in mailbox.mails[4:]} == {"Send the reply: waits for you"}, "nothing is told twice"
+
+
+@pytest.mark.sqlite_only
+def test_what_is_to_be_forgotten_is_found_without_a_look_at_all_there_is(cast):
+    with CaptureQueriesContext(connection) as queries:
+        tidy()
+    asked = [each["sql"] for each in queries if each["sql"].startswith("SELECT") and "ORDER BY" in each["sql"]]
+    assert len(asked) == 2  # messages, and notices
+    for sql, index in zip(asked, ("message_settled", "notice_spread"), strict=True):
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            plan = [step[3] for step in cursor.fetchall()]
+        assert any(f"INDEX {index}" in step for step in plan) and not [step for step in plan if "TEMP B-TREE" in step], plan
 
 
 def test_who_lost_the_right_meanwhile_is_not_told(cast, proposed, time_, mailbox):
