@@ -266,7 +266,7 @@ STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 HANDRAIL_PAYLOAD_INLINE = env.integer("PAYLOAD_INLINE", 64 * 1024, low=0, high=12 * 1024 * 1024)  # bytes; what is larger lies in a file
 HANDRAIL_NOTICES_KEPT = env.integer("NOTICES_KEPT_DAYS", 90, low=1, high=3650)  # days, after they were sent
-HANDRAIL_WEBHOOKS_A_MINUTE = env.integer("WEBHOOKS_A_MINUTE", 600, low=1, high=100_000)  # that one source may send
+HANDRAIL_WEBHOOKS_A_MINUTE = env.integer("WEBHOOKS_A_MINUTE", 600, low=1, high=10_000)  # that one source may send
 HANDRAIL_UPLOAD_MAX = env.integer("UPLOAD_MAX", 1024**3, low=1024**2, high=64 * 1024**3)  # bytes of an upload in parts
 _BUCKET = env.text("S3_BUCKET")
 if _BUCKET and importlib.util.find_spec("storages") is None:

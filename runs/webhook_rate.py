@@ -22,7 +22,8 @@ class TooManyWebhooks(Refusal):
 
 
 def check(source_id: UUID) -> None:
-    """TooManyWebhooks if so many were stored within a minute that there is no room for one more. One query, which reads one row."""
+    """TooManyWebhooks if so many were stored within a minute that there is no room for one more. One query, whose index
+    walks as many entries as a source may send in a minute."""
     most, now = settings.HANDRAIL_WEBHOOKS_A_MINUTE, clock.now()
     newest = ReceivedWebhook.objects.filter(source=source_id).order_by("-received_at").values_list("received_at", flat=True)
     at = newest[most - 1 : most].first()

@@ -78,6 +78,7 @@ def test_a_team_must_give_its_secrets_and_its_address(name: str) -> None:
         ({"DEBUG": "maybe"}, "DEBUG must be 1 or 0"),
         ({"PORT": "http"}, "PORT must be a whole number"),
         ({"WORKERS": "0"}, "WORKERS must be a whole number from 1"),
+        ({"WEBHOOKS_A_MINUTE": "10001"}, "WEBHOOKS_A_MINUTE must be a whole number from 1 to"),
         ({"LOG_FORMAT": "xml"}, "LOG_FORMAT must be one of line, json"),
         ({"HANDRAIL_WORKFLOWS": "a.b, rm -rf"}, "HANDRAIL_WORKFLOWS is a list"),
         ({"SSO_ISSUER": "http://login.example"}, "SSO_ISSUER must be an address that starts with https://."),
