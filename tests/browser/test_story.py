@@ -49,7 +49,7 @@ def test_a_message_is_answered_once_by_whom_it_concerns(
     morgan.goto(f"{server.base_url}/runs/{run.id}")
     expect(morgan.get_by_text("Waiting for a reviewer").first).to_be_visible(timeout=SOON)
     phone = signed_in(new_context(viewport=PHONE).new_page(), server, "Morgan")
-    phone.goto(f"{server.base_url}/runs/{run.id}")
+    phone.goto(f"{server.base_url}/runs/{run.id}?q=approved")
 
     riley = signed_in(new_context().new_page(), server, "Riley")
     action = run.waiting_action()
@@ -63,6 +63,8 @@ def test_a_message_is_answered_once_by_whom_it_concerns(
 
     for watching in (morgan, phone):  # neither was reloaded
         expect(watching.locator(".run__head .st")).to_have_text(re.compile("Done"), timeout=SOON)
+    expect(phone.locator("#run-timeline mark").first).to_have_text(re.compile("approved", re.IGNORECASE))  # what came since is searched too
+    expect(morgan.locator("#run-timeline mark")).to_have_count(0)
     run.wait_for("succeeded")
     what_arrived_is_what_was_approved(run)
 
