@@ -7,6 +7,7 @@ from typing import Any
 
 from approvals import canonical, cards, edit_form
 from approvals.canonical import ABSENT, CanonicalAction, pointer
+from approvals.cards import record
 from approvals.wordwise import Part, words
 from runs.engine.tools import Tool
 
@@ -37,8 +38,16 @@ class Changes:
     rows: tuple[Row, ...]
 
     @property
+    def differing(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.changed)
+
+    @property
+    def alike(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if not row.changed)
+
+    @property
     def changed(self) -> int:
-        return sum(row.changed for row in self.rows)
+        return len(self.differing)
 
 
 def between(old: CanonicalAction, new: CanonicalAction, tool: Tool | None) -> Changes:
@@ -71,7 +80,13 @@ def _rows(name: str, title: str, old: CanonicalAction, new: CanonicalAction, tou
         return
     for key in keys:
         sides = before.get(key, ABSENT), after.get(key, ABSENT)
-        yield _row(f"{name}.{key}", f"{title}: {_spoken(key)}", *sides, pointer("arguments", name, key) in touched)
+        yield _row(f"{name}.{key}", _field(name, title, _spoken(key)), *sides, pointer("arguments", name, key) in touched)
+
+
+def _field(name: str, title: str, key: str) -> str:
+    """A field of a record by its own name; what was read of it before, and a field of anything else, with what it belongs to."""
+    named = f"{key[:1].upper()}{key[1:]}"
+    return named if name in record.AFTER else f"{named}, as it was read" if name in record.BEFORE else f"{title}: {key}"
 
 
 def _spoken(key: str) -> str:

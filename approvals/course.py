@@ -24,7 +24,7 @@ from artifacts import vault
 from config import clock
 from runs.engine import ledger
 from runs.engine.tools import TOOLS, Tool
-from runs.story.titles import UNITS
+from runs.story.titles import DONE, UNITS
 
 Mode = Literal["rest", "armed", "reject", "edit"]
 
@@ -326,11 +326,11 @@ def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> 
     elif action.executor == "agent":
         yield "Approve", "The agent may run exactly this, once. Handrail cannot see the call."
     elif ledger.is_undo(action.step):
-        yield "Approve", f"This is {done}, once, under the key of its grant. Undoing goes on with what is left."
+        yield "Approve", f"This is {done}, once. Undoing goes on with what is left."
     elif around.next_step and around.next_step != tool_title(action):
-        yield "Approve", f"The run goes on with “{around.next_step}”, and this is {done}, once, under the key of its grant."
+        yield "Approve", f"The run goes on with “{around.next_step}”, and this is {done}, once."
     else:
-        yield "Approve", f"This is {done}, once, under the key of its grant."
+        yield "Approve", f"This is {done}, once."
     if ledger.is_undo(action.step):
         yield "Reject", f"Nothing is {done}. What it would undo stays as it is, and the run is stuck until an operator chooses."
     else:
@@ -409,12 +409,13 @@ def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, type
     facts = sum_of((around.recipients, "recipient"), (len(action.attachments), "attachment"))
     verb = "send" if action.effect == "send" else "run"
     title = tool_title(action)
+    done = DONE.get(action.card, f"“{title}” is {'sent' if verb == 'send' else 'run'}")
     if given >= needs and any(vote.me for vote in votes):
-        lead, what = "Enough approve by now.", f"It is {'sent' if verb == 'send' else 'run'} as soon as one of you says it once more."
+        lead, what = "Enough approve by now.", f"{done} as soon as one of you says it once more."
     elif not last:
         lead, what = f"Your approval is the {ordinal(given + 1)} of {needs}.", "Nothing runs before the last one."
     elif needs > 1:
-        lead, what = f"Your approval is the {ordinal(given + 1)}.", f"It is {'sent' if verb == 'send' else 'run'} as soon as you approve."
+        lead, what = f"Your approval is the {ordinal(given + 1)}.", f"{done} as soon as you approve."
     else:
         lead, what = "You approve", f"this one {UNITS[action.card]}" if action.card in UNITS else f"this one call of “{title}”"
     people = sum_of((around.recipients, "recipient"))

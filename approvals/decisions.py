@@ -100,6 +100,8 @@ def decide(
         elif approvals(action) >= action.policy.quorum:
             grants.give(run, action)
             settle(run, action, "approved", seq=decision.seq)
+        else:
+            release(action, by=reviewer)  # it waits for somebody else now
     return Decided(decision, action, again=False)
 
 

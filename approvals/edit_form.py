@@ -25,8 +25,7 @@ LETTER: Mapping[str, str] = {
     **dict.fromkeys(email.REPLY_TO, "Reply-To"),
     **dict.fromkeys(email.BODY, "Message"),
     **dict.fromkeys(email.HTML, "HTML"),
-    "in_reply_to": "In-Reply-To",
-    "message_id": "Message-ID",
+    **email.HEADERS,
 }
 PARTS = [name for names in (email.TO, email.CC, email.BCC, email.REPLY_TO, email.SUBJECT, email.BODY, email.HTML) for name in names]
 LONG = 90  # characters from which on a string gets more than one line

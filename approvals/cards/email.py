@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -15,6 +16,7 @@ from artifacts import markup
 FROM = ("from", "from_", "from_address", "sender")
 TO, CC, BCC = ("to", "recipients"), ("cc",), ("bcc",)
 REPLY_TO = ("reply_to",)
+HEADERS = {"in_reply_to": "In-Reply-To", "message_id": "Message-ID"}
 SUBJECT, BODY, HTML = ("subject",), ("body", "text"), ("html", "body_html", "html_body")
 
 
@@ -40,7 +42,7 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
     html = _html(action, setting, left)
     fields = [each for each in (*addressed, subject) if each]
     fields = reaching(action, setting, fields)
-    headers = tuple(rest(setting, left))
+    headers = tuple(replace(each, title=HEADERS.get(each.name, each.title)) for each in rest(setting, left))
     return Card(
         kind="email",
         icon="mail",

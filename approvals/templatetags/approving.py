@@ -75,6 +75,12 @@ def page(name: str, *args: object) -> str:
         return ""
 
 
+@register.filter
+def midway(title: str) -> str:
+    """A title inside a sentence: “the ticket”. A name stays as it is."""
+    return f"the{title[3:]}" if title.startswith("The ") else title
+
+
 @register.simple_tag(name="json")
 def json_(value: Any, full: bool) -> SafeString:
     """A JSON value over several lines: keys, texts and numbers told apart, every character drawn."""

@@ -51,7 +51,9 @@ def _first(pattern: str, text: str) -> str:
 
 def _customer(lines: dict[str, str], text: str) -> dict[str, Any]:
     said = {name.replace(" ", "_"): _value(value) for name, value in lines.items() if name not in ("from", "subject")}
-    return {"fields": said, "reason": f"The sender says that {len(said)} fields of the customer changed."}
+    named = [name.replace("_", " ") for name in said]
+    told = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else "".join(named) or "nothing"
+    return {"fields": said, "reason": f"The sender says what is new of the customer: {told}."}
 
 
 def _value(text: str) -> str | bool:

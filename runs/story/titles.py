@@ -8,6 +8,7 @@ from runs.story.work import spoken
 APPROVED = "what was approved"
 # what one of a kind of card is called
 UNITS = {"email": "e-mail", "record": "change", "payment": "payment", "sql": "statement", "http": "request", "command": "command"}
+DONE = {"email": "The e-mail is sent", "payment": "The payment is made"}
 OWNERS = ("email", "address", "customer", "person", "account")  # arguments that say whose it is
 
 

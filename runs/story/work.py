@@ -360,14 +360,14 @@ def artifact_created(draft: Draft, line: Line) -> None:
 
 def _artifact_lines(line: Line, made: Made) -> Iterator[Rich]:
     content = line.text("content")
+    holds = (content if content.erased else held_in(content)) if content else ""
+    beside = hidden_words(content) or (f" {holds}" if holds and isinstance(holds, str) else "")  # what is short shares the line
     if made.label in SENSITIVE:
-        yield Label(made.label), hidden_words(content)
+        yield Label(made.label), beside
     if content and not content.erased and content.text.strip() and made.media_type.startswith("text/plain"):
         yield (Quote(body_of(content) if made.outside else content),)
-    elif content and not content.erased and (holds := held_in(content)):
+    elif holds and not (made.label in SENSITIVE and beside == f" {holds}"):
         yield (holds,)
-    elif content and content.erased:
-        yield (content,)
 
 
 def held_in(content: Text) -> Text | str:

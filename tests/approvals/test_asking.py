@@ -166,7 +166,7 @@ def test_the_page_shows_what_was_asked_and_answered(cast, client, proposed):
     proposed.walk()
     page = text(client.get(proposed.url()))
     assert "support-triage answered" in page and "1 answered." in page and "Waiting for a reviewer" in page
-    assert "Held by Handrail against what it names." in page and "The action did not change." in page
+    assert "checked by Handrail, not by the agent." in page and "The action did not change." in page
     client.force_login(cast.sam)
     assert "Riley asked" in text(client.get(proposed.url()))
 
@@ -176,7 +176,7 @@ def test_the_events_that_an_answer_names_are_links_whether_cited_or_only_written
     proposed.walk()
     client.force_login(cast.riley)
     page = client.get(proposed.url())
-    assert "An answer is the agent’s word, not evidence. Read for yourself: #1 Read for yourself: #2" in text(page)
+    assert "Read for yourself: #1 Read for yourself: #2" in text(page)
     link = reverse("runs:event", args=(proposed.run.pk, 1))
     assert f'What do <a class="num" href="{link}">#1</a> and #99999 say?' in page.content.decode()
 

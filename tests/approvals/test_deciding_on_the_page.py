@@ -197,7 +197,7 @@ def test_two_of_two_are_counted_and_the_second_runs_it(cast, client):
     assert "1 of 2 approved" in text(page) and 'name="do"' not in page.content.decode()
     assert "You have decided. It waits for another reviewer." in text(page)
     client.force_login(cast.sam)
-    assert "Your approval is the second. It is sent as soon as you approve." in text(client.get(proposed.url()))
+    assert "Your approval is the second. The e-mail is sent as soon as you approve." in text(client.get(proposed.url()))
     post(client, proposed)
     assert proposed.again().state == "approved"
 
@@ -212,7 +212,7 @@ def test_an_approval_that_has_become_the_last_one_meanwhile_is_not_recorded(cast
     late = post(client, proposed, nth="1")
     assert late.status_code == 409
     assert "Your approval was not recorded. Somebody else approved meanwhile: 1 of 2 have by now." in text(late)
-    assert "Your approval is the second. It is sent as soon as you approve." in text(late)
+    assert "Your approval is the second. The e-mail is sent as soon as you approve." in text(late)
     assert (proposed.again().state, Decision.objects.count()) == ("waiting", 1)
     assert post(client, proposed, nth="x").status_code == 422
     post(client, proposed, nth="2")
@@ -242,7 +242,7 @@ def test_a_claim_is_seen_and_given_back(cast, client, proposed):
     assert client.post(proposed.url("claim"), headers={"HX-Request": "true"}).status_code == 409
     client.force_login(cast.sam)
     reply = client.post(proposed.url("release"), headers={"HX-Request": "true"})
-    assert "Unclaimed." in text(reply)
+    assert "Claimed by you." not in text(reply) and "Claim" in text(reply)
     assert proposed.again().claimed_by is None
 
 

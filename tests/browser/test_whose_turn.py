@@ -72,7 +72,7 @@ def test_two_must_agree_and_nothing_is_sent_before_the_second(page: Page, new_co
     page.get_by_role("button", name="Approve as first").click()
     page.locator("form[data-decides]").get_by_role("button", name="Approve as first").click()
     expect(page.locator("#panel").get_by_text("1 of 2 approved").first).to_be_visible()
-    expect(sam.get_by_text("Only you can.")).to_be_visible()  # by itself
+    expect(sam.get_by_text("Only you can give the last approval.")).to_be_visible()  # by itself
     expect(sam.locator(".quorum")).to_contain_text("Riley Park approved digest")
     picture(sam, "quorum")
     assert (waiting.state, waiting.sent()) == ("waiting", 0)
