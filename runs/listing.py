@@ -394,7 +394,9 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
             return "The outcome of what is under way", False
         case State.SUCCEEDED if _came_to_nothing(run, heard):
             return "Nothing was done: a reviewer rejected it", False
-    return heard.why, False
+        case State.FAILED | State.CANCELLED:
+            return heard.why, False
+    return "", False  # what it was stuck by is no longer so
 
 
 def _came_to_nothing(run: Run, heard: Heard) -> bool:

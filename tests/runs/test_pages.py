@@ -423,6 +423,17 @@ def test_a_row_says_whom_it_waits_for_and_what_was_done_outside(cast: Cast, sign
     assert "Draft a reply, step 3 of 6" in html
 
 
+def test_a_row_says_nothing_of_what_a_run_was_stuck_by_once_it_went_on(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.drafted()
+    log.add("run.parked", {"reason": "retries_exhausted"})
+    log.add("run.queued", {"reason": "recovered"})
+    log.add("run.resumed", {"reason": "claimed", "worker": "w1", "token": 2})
+    log.add("run.succeeded", {})
+    play(cast, log)
+    html = page(sign_in(cast.riley), "/runs")
+    assert "RN-7Q4K" in html and "failed for good" not in html
+
+
 def test_where_several_must_decide_all_of_them_are_named_or_counted(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
     for needs, said in ((2, "You and Sam"), (3, "3 reviewers")):
         Run.objects.filter(ref="RN-WA1T").update(waiting=some["waiting"].waiting | {"needs": needs})
