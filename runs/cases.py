@@ -31,6 +31,7 @@ from runs.story.shapes import Step
 from runs.story.wire import moment
 from runs.story.work import TROUBLE
 
+TOLD_BY_DETAIL = ("retries_exhausted", "error")  # reasons whose detail says the same, and more
 UNCLEAR = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)  # somebody must say what happened
 PAGE = 20
 TRAIL, DONE = 3, 2  # failures, and completed steps before them, that are told
@@ -117,7 +118,7 @@ class Case:
 
     @property
     def stuck_for(self) -> str:
-        return f"Stuck for {spell((clock.now() - self.run.state_since).total_seconds())}"
+        return f"Stuck for {spell(int((clock.now() - self.run.state_since).total_seconds()))}"
 
     @property
     def safe(self) -> bool:
@@ -283,7 +284,7 @@ def _case(
     return Case(
         run=run,
         where=where,
-        why="" if detail and where.reason == "retries_exhausted" else _sentence(PARKED.get(where.reason, where.reason)),
+        why="" if detail and where.reason in TOLD_BY_DETAIL else _sentence(PARKED.get(where.reason, where.reason)),
         detail=detail,
         trail=tuple(_trail(lines, seq, tools)),
         effects=effects,

@@ -129,7 +129,7 @@ class Desk:
             return body
         if response.status_code >= 500:
             unknown = "" if method == "GET" else "; what it did before is not known"  # a read does nothing
-            raise NoAnswer(f"{path} failed with {response.status_code}{unknown}.")
+            raise NoAnswer(f"The desk answered {path} with {response.status_code}{unknown}.")
         raise Refused(response.status_code, _reason(body))
 
 

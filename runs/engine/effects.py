@@ -138,7 +138,7 @@ def _call_tool(p: Performance) -> Any:
         return _went_wrong(p, error, ms_since(begun))
     except Exception as error:  # whatever a tool's own code raises says nothing about what the outside did
         logger.exception("tool raised", extra={"run": str(p.walk.id), "step": p.entry.step})
-        return _went_wrong(p, ToolError(f"The tool raised {type(error).__name__}."), ms_since(begun))
+        return _went_wrong(p, ToolError(f"The tool’s code failed ({type(error).__name__})."), ms_since(begun))
     points.reached(f"called-{p.tool.name}", p.walk.id)
     return _settle(p, result, found=False, ms=ms_since(begun))
 
@@ -220,7 +220,7 @@ def _look_up(p: Performance) -> Found | Absent | Unsure:
         looked, trouble = Unsure(str(error) or type(error).__doc__ or ""), error.kind
     except Exception as error:
         logger.exception("look-up raised", extra={"run": str(p.walk.id), "step": p.entry.step})
-        looked, trouble = Unsure(f"The look-up raised {type(error).__name__}."), "error"
+        looked, trouble = Unsure(f"The look-up’s code failed ({type(error).__name__})."), "error"
     _tell_look(p, looked, trouble, ms_since(begun))
     points.reached(f"looked-up-{p.tool.name}", p.walk.id)
     return looked

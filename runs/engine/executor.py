@@ -94,8 +94,8 @@ def _walk(held: Claim) -> str:
 def _raised(run: Run, error: Exception) -> Parked:
     """A run that was being undone is stuck in its undoing: whoever has it tried again undoes, and does nothing else."""
     if run.state == State.COMPENSATING:
-        return Parked("undo_failed", step=None, detail=f"Undoing raised {type(error).__name__}.")
-    return Parked("error", step=None, detail=f"The workflow raised {type(error).__name__}.")
+        return Parked("undo_failed", step=None, detail=f"The code that undoes it failed ({type(error).__name__}).")
+    return Parked("error", step=None, detail=f"The workflow’s code failed ({type(error).__name__}).")
 
 
 def _call_workflow(run: Run, held: Claim) -> None:

@@ -39,7 +39,7 @@ def look(
         found = Looked(trouble=words.encode("utf-8", "replace").decode())  # half a surrogate pair can't be kept
     except Exception as error:  # what a look's own code raises is no reason to keep the action from people
         logger.exception("look raised", extra={"run": str(run_id), "step": step})
-        found = Looked(trouble=f"The look raised {type(error).__name__}.")
+        found = Looked(trouble=f"The look’s code failed ({type(error).__name__}).")
     return replace(found, at=log.stamp(clock.now()))
 
 

@@ -28,8 +28,8 @@ from runs.vocabulary import NotePosted, RunWaiting, StepFailed, StepRetrying, St
 logger = logging.getLogger(__name__)
 STOPPED = {  # why a step is not tried once more
     "final": "Trying again would not help.",
-    "attempts": "It was tried as often as it may be.",
-    "elapsed": "It was tried for as long as it may be.",
+    "attempts": "Its attempts are used up.",
+    "elapsed": "Its time for trying is used up.",
     "same_error": "It was the same error on the same input, so trying again would not help.",
 }
 HOPELESS = (STOPPED["final"], STOPPED["same_error"])  # the ends of what is told of a step that fails the same way if nothing else changes
@@ -55,7 +55,7 @@ def read(walk: Walk, tool: Tool, arguments: dict[str, Any]) -> Any:
         _failed(beginning, error)
     except Exception as error:  # a tool's own mistake is no reason to lose the run
         logger.exception("tool raised", extra={"run": str(walk.id), "step": step})
-        _failed(beginning, ToolError(f"The tool raised {type(error).__name__}."))
+        _failed(beginning, ToolError(f"The tool’s code failed ({type(error).__name__})."))
     _completed(beginning, result)
     return wrap(result)
 

@@ -124,7 +124,7 @@ def _walked(run: Run, known: workflow.Workflow, record: "Record") -> End:
     except Parked as parked:
         return _as_parked(run, record, parked)
     except Exception as error:  # the workflow's own code
-        return _as_parked(run, record, Parked("error", step=None, detail=f"It raised {type(error).__name__}."))
+        return _as_parked(run, record, Parked("error", step=None, detail=f"Its code failed ({type(error).__name__})."))
     return "ended"
 
 

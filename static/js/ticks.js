@@ -11,6 +11,6 @@
     const ticked = boxes.filter((box) => box.checked).length;
     button.disabled = !ticked;
     button.textContent = ticked ? `Try ${ticked} again` : "Try the ticked ones again";
-    document.querySelector("[data-ticked]").textContent = ticked ? `${ticked} ticked of ${boxes.length} that are safe to try again` : "";
+    document.querySelector("[data-ticked]").textContent = ticked ? `${ticked} of ${boxes.length} ticked, safe to try again` : "";
   }
 })();

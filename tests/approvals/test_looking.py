@@ -141,7 +141,7 @@ def test_why_a_look_failed_is_kept_whatever_characters_it_holds(cast, with_look)
 
 def test_whatever_a_look_raises_the_action_is_put_to_people(cast, with_look):
     with_look(lambda call, arguments: 1 / 0)
-    assert card(propose(cast), cast.riley).looked.trouble == "The look raised ZeroDivisionError."
+    assert card(propose(cast), cast.riley).looked.trouble == "The look’s code failed (ZeroDivisionError)."
 
 
 class Deep:

@@ -162,7 +162,7 @@ def test_the_page_says_what_happened_what_was_done_and_what_can_be_chosen(cast, 
     with django_assert_max_num_queries(20):
         page = text(otto.get("/recovery"))
     assert "Stuck runs 2" in page
-    assert "It was tried as often as it may be." in page and "“Look” failed: it was not available" in page and "3 times, last at" in page
+    assert "Its attempts are used up." in page and "“Look” failed: it was not available" in page and "3 times, last at" in page
     assert page.index("“Look” failed") < page.index("Already done outside"), "what led here stands under what happened"
     assert "Try again from “Look”" in page and "Undoes what is left, under the same keys." in page
 

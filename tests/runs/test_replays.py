@@ -121,7 +121,7 @@ def test_code_that_raises_is_told_by_what_it_raised(finished):
 
     with coded(broken):
         found = replaying.replay(finished, version=2)
-    assert found.differences[0].what == "raised" and found.differences[0].detail == "It raised RuntimeError."
+    assert found.differences[0].what == "raised" and found.differences[0].detail == "Its code failed (RuntimeError)."
 
 
 def test_what_was_rejected_is_rejected_again_and_a_stuck_run_sticks_again(cast, run):

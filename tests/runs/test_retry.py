@@ -66,7 +66,7 @@ def test_what_a_tools_own_code_raises_is_a_failure_of_the_step_and_not_of_the_wo
     outside.fail_next(KeyError("sk-live-1234567890abcdef"), KeyError("sk-live-1234567890abcdef"))
     assert walk(run) == "waiting" and run.waiting["on"] == "retry"
     again(run)
-    assert walk(run) == "parked" and why(run).startswith("Look: The tool raised KeyError.")
+    assert walk(run) == "parked" and why(run).startswith("Look: The tool’s code failed (KeyError).")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -75,7 +75,7 @@ def test_what_time_may_cure_is_tried_as_often_as_it_may_be(run, outside):
     for _ in range(2):
         assert walk(run) == "waiting"
         again(run)
-    assert walk(run) == "parked" and outside.reads == 3 and why(run) == "Look: down. It was tried as often as it may be."
+    assert walk(run) == "parked" and outside.reads == 3 and why(run) == "Look: down. Its attempts are used up."
 
 
 @pytest.mark.django_db(transaction=True)

@@ -288,7 +288,7 @@ def test_a_step_that_is_done_anew_leaves_what_was_told_of_it_before() -> None:
     log = lines.begun()
     called = {"model": "scripted", "scripted": True, "prompt": "draft-reply", "prompt_version": "1", "step": "model.draft-reply#1", "ms": 9}
     log.add("step.started", {"step": "model.draft-reply#1", "kind": "model", "plan_step": 3, "attempt": 1}, who="agent")
-    log.add("run.parked", {"reason": "error"}, detail="The workflow raised KeyError.")
+    log.add("run.parked", {"reason": "error"}, detail="The workflow’s code failed (KeyError).")
     log.add("deadletter.resolved", {"letter": NOTE, "choice": "retry", "step": "read_account#1"}, who="riley")
     log.add("run.queued", {"reason": "recovered"})
     lines.read(log, "read_account#1", 2, "read_account")
