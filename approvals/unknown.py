@@ -19,6 +19,7 @@ from approvals import exact, execution
 from approvals.course import tool_title
 from approvals.models import Grant, ProposedAction
 from artifacts import vault
+from artifacts.rendition import Hidden, Text, segments
 from config import clock
 from runs import lifecycle
 from runs.engine import effects
@@ -105,6 +106,7 @@ class Unknown:
     facts: tuple[tuple[str, str], ...]
     arguments: int
     recipients: int
+    recipient: str  # the first one's name, if it is shown
     nonce: str  # of a message; what tells it from all others
     typed: Typed = Typed()
 
@@ -213,6 +215,7 @@ def read(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) ->
         facts=tuple(_facts(action, arguments)),
         arguments=len(arguments),
         recipients=len(shown.get("recipients") or ()),
+        recipient=_name(arguments.get("to")),
         nonce=str(shown.get("nonce", "")) if action.card == "email" else "",
         typed=typed or Typed(),
     )
@@ -377,6 +380,14 @@ def _facts(action: ProposedAction, arguments: Mapping[str, Any]) -> Iterable[tup
     if action.card != "email":
         named = [(name, _line(value)) for name, value in arguments.items() if isinstance(value, str | int | float)]
     return [(spoken(name), text) for name, text in named if text and len(text) <= SHORT][:FACTS]
+
+
+def _name(to: Any) -> str:
+    """What stands before the address."""
+    first = to[0] if isinstance(to, list) and to else to
+    parts = segments(first) if isinstance(first, str) else []
+    name = parts[0].text.strip(' <"') if len(parts) > 1 and isinstance(parts[0], Text) and isinstance(parts[1], Hidden) else ""
+    return name if len(name) <= SHORT else ""
 
 
 def _line(value: Any) -> str:

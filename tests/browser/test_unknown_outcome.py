@@ -102,7 +102,7 @@ def test_otto_finds_it_looks_himself_and_says_that_it_happened(page: Page, new_c
     for words in ("Riley Park approved exactly this", "Request left for the mail server", "A second one is blocked."):
         expect(page.get_by_text(words)).to_be_visible()
     expect(page.get_by_role("cell", name="No answer", exact=True)).to_have_count(1)  # three in a row that gave the same
-    expect(page.get_by_text("and 2 more, to")).to_be_visible()
+    expect(page.get_by_text("3 times, to")).to_be_visible()
 
     page.get_by_role("radio", name="It happened").check()
     page.get_by_label(re.compile("Reference")).fill("Queue 77120")
@@ -141,7 +141,7 @@ def test_on_a_phone_otto_finds_it_in_the_inbox_too_and_its_page_is_for_everybody
 def test_looking_again_finds_it_once_the_outside_can_tell(page: Page, lost: Lost) -> None:
     open_live(page, lost)
     page.get_by_role("button", name="Look again now").click()
-    expect(page.get_by_text("and 3 more, to")).to_be_visible()
+    expect(page.get_by_text("4 times, to")).to_be_visible()
     expect(page.get_by_role("button", name="Look again now")).to_be_visible()
     assert lost.outcome == "unknown"
     lost.desk.delete("/faults").raise_for_status()
