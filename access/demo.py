@@ -13,10 +13,10 @@ from access.models import Membership, User
 ABOUT = {
     "reviewer": "Decides: approves or rejects what the agents ask for.",
     "manager": "Sees every run of the team and its evidence. Decides nothing.",
-    "operator": "Starts, steers and stops runs, helps those that are stuck. Says what happened where nobody can know.",
+    "operator": "Starts, steers and stops runs, recovers stuck ones, settles unknown outcomes.",
     "admin": "Changes roles and policies, looks after people and keys, freezes. Decides nothing.",
 }
-SECOND = {"reviewer": "Decides too. What is grave takes two of them."}
+SECOND = {"reviewer": "Decides too. Large refunds need both of them."}
 FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO", "HTTP_X_REAL_IP", "HTTP_VIA")
 
 

@@ -32,7 +32,7 @@ def require(request: HttpRequest, *, within: timedelta = FRESH) -> None:
     if not is_fresh(request, within=within):
         minutes = int(within.total_seconds() // 60)
         after = f"{minutes} minute{'' if minutes == 1 else 's'}"
-        raise StepUpNeeded(f"This is asked for again after {after}, before something grave.", confirm="/confirm")
+        raise StepUpNeeded(f"You last showed it more than {after} ago, and an important step needs it again.", confirm="/confirm")
 
 
 def is_fresh(request: HttpRequest, *, within: timedelta = FRESH) -> bool:
