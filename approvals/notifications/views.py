@@ -41,7 +41,7 @@ def settings_page(request: HttpRequest) -> HttpResponse:
         preferences.keep(actor, wishes)
     except BadInput as error:
         return _page(request, actor, wishes=wishes, error=error, status=error.status)
-    messages.success(request, "Saved. It counts for what is told from now on.")
+    messages.success(request, "Saved. It applies to messages from now on.")
     return _back()
 
 
@@ -54,7 +54,7 @@ def test(request: HttpRequest) -> HttpResponse:
     if channel not in CHANNELS or channel not in preferences.reachable([actor.user_id])[actor.user_id]:
         return _page(request, actor, error=BadInput("That channel is not set up, so nothing was sent."), status=422)
     sending.send_test(actor, _somewhere(actor), channel)
-    messages.info(request, "A test is on its way. What became of it stands below, under “The last ones”.")
+    messages.info(request, "A test is on its way. What became of it stands below, under “Sent lately”.")
     return _back()
 
 

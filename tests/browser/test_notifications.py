@@ -18,7 +18,7 @@ def choose(page: Page) -> None:
     hours.get_by_role("combobox", name="To", exact=True).select_option("08:00")
     page.get_by_label("Time zone").select_option("Europe/Lisbon")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Saved. It counts for what is told from now on.")).to_be_visible()
+    expect(page.get_by_text("Saved. It applies to messages from now on.")).to_be_visible()
     expect(page.get_by_label("A request is yours to decide, e-mail")).not_to_be_checked()
     expect(page.get_by_label("Time zone")).to_have_value("Europe/Lisbon")
     expect(hours).to_contain_text("18:30 to 08:00")
@@ -52,7 +52,7 @@ def test_riley_chooses_what_reaches_her_and_names_sam_while_she_is_away(
     away.get_by_label("From", exact=True).fill(today.isoformat())
     away.get_by_label("To, included").fill((today + timedelta(days=4)).isoformat())
     away.get_by_label("Decides for you").select_option(label="Sam Okafor")
-    away.get_by_role("button", name="Name them").click()
+    away.get_by_role("button", name="Hand over").click()
     expect(away.get_by_text("Sam Okafor decides for you")).to_be_visible()
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
 
