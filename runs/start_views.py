@@ -205,7 +205,7 @@ def _how(step: str, decided: bool) -> str:
     if tool is None:
         return "Once, under the approval." if decided else ""
     if tool.effect != "read":
-        return f"Once, under a key of its own. {'Can' if tool.compensate else 'Can’t'} be undone."
+        return f"Once only. {'Can' if tool.compensate else 'Can’t'} be undone."
     kinds = ["private data"] * tool.reads_private + ["outside text, never an order"] * tool.reads_untrusted
     return f"From the {tool.target}{': ' if kinds else ''}{' and '.join(kinds)}."
 

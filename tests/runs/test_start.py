@@ -73,8 +73,8 @@ def test_the_plan_says_of_each_step_what_it_reads_or_does(cast: Cast, otto: Clie
         "Check the account": "From the CRM: private data.",
         "Draft a reply": "By a script of fixed rules: no model is configured.",
         "Wait for a person": "",
-        "Update the CRM": "Once, under a key of its own. Can be undone.",
-        "Send the reply": "Once, under a key of its own. Can’t be undone.",
+        "Update the CRM": "Once only. Can be undone.",
+        "Send the reply": "Once only. Can’t be undone.",
         "Report": "Every claim cites an event.",
     }
 
