@@ -16,7 +16,8 @@ from access.places import Place
 from access.trail import COUNTED, BadFilter, Wanted
 from config import clock
 
-RECENT = 5  # rows on the page of permissions
+RECENT, LOOKED_AT = 5, 50  # rows on the page of permissions, and among how many they are sought
+COMINGS = ("signed_in", "signed_out", "confirmed_again")
 LABELS = {"public": "Public", "internal": "Internal", "personal": "Personal data", "secret": "Secret"}
 
 
@@ -26,7 +27,9 @@ def log(request: HttpRequest) -> HttpResponse:
     """The log, narrowed by the query; `part=recent` is what the page of permissions shows of it."""
     here = places.place(request, "audit.view")
     if request.GET.get("part") == "recent":
-        rows = telling.told(trail.page(here.id, Wanted(), size=RECENT).entries)
+        entries = trail.page(here.id, Wanted(), size=LOOKED_AT).entries
+        apart = [entry for entry in entries if entry.verb not in COMINGS]  # who came and went is told by the log itself
+        rows = telling.told((apart or entries)[:RECENT])
         return render(request, "access/_log_recent.html", {"rows": rows, "place": here, "count": _counted(here)})
     try:
         asked = trail.wanted(request.GET)

@@ -166,12 +166,16 @@ def _drawn(
     there = teams.listed(here.id)
     in_teams = teams.of_people(here.id, [user.pk for user in holders[:HELD_BY]]) if there else {}
     base = change.base if change else found.version if found else 0
+    groups, moved = permissions.groups(), []
+    if change is not None and found and roles.state(change) == "waiting":  # what is asked for is read first
+        groups, moved = permissions.parted(now, wanted.holds)
     context: dict[str, Any] = {
         "place": here,
         "role": found,
         "typed": wanted,
         "base": base,
-        "groups": permissions.groups(),
+        "groups": groups,
+        "moved": moved,
         "never": permissions.NEVER,
         "now": now,
         "labels": permissions.labels(wanted.holds),

@@ -103,7 +103,7 @@ ACT = (
     Right("policies.manage", "Change approval policies", "Which action needs whom", "change what using a tool takes"),
     Right("access.manage", "Change people and roles", "Also agents, keys and webhook sources", "change who may do what"),
     Right("redaction.manage", "Change what is hidden", "Redaction policies", "change what is hidden"),
-    Right("payloads.erase", "Erase payloads for good", "Bytes, key and rendition", "erase payloads for good"),
+    Right("payloads.erase", "Erase payloads for good", "The content and its key; the log keeps that it was there", "erase payloads for good"),
 )
 GROUPS = (("See", SEE), ("Decide", DECIDE), ("Act", ACT))
 LEVELS = ("No", "Own team", "Everywhere")
@@ -119,6 +119,13 @@ def groups() -> list[tuple[str, list[Right]]]:
     return [
         (name, [each for each in rights if each.capability in rules.PEOPLES] + (rest if name == "Act" else [])) for name, rights in GROUPS
     ]
+
+
+def parted(now: Collection[str], then: Collection[str]) -> tuple[list[tuple[str, list[Right]]], list[Right]]:
+    """The rights that stay as they are, in their groups; and those that a change moves."""
+    moved = [each for _, rights in groups() for each in rights if level(each.capability, now) != level(each.capability, then)]
+    kept = [(name, [each for each in rights if each not in moved]) for name, rights in groups()]
+    return [(name, rights) for name, rights in kept if rights or name == "Decide"], moved
 
 
 def right(held: str) -> Right:

@@ -43,6 +43,7 @@ class Differs:
     after: str
     fewer: bool
     others: bool = False
+    called: str = ""  # its run's title, a rendition
 
 
 @dataclass(frozen=True)
@@ -95,14 +96,14 @@ def tried(workspace_id: UUID, draft: Sequence[Policy]) -> Tried:
             before, after = policy.judge(current, known[action.pk]), policy.judge(draft, known[action.pk])
             if said(before) != said(after):
                 found.append((action, before, after))
-    words = vault.shown(action.subject_id for action, *_ in found)
+    words = vault.shown(pk for action, *_ in found for pk in (action.subject_id, action.run.title_id))
     differs = tuple(_differs(action, before, after, words) for action, before, after in found)
     return Tried(len(known), len(actions) - len(known), differs, actions[-1].proposed_at if actions else None)
 
 
 def rows(actions: Sequence[ProposedAction]) -> tuple[Differs, ...]:
     """Past actions, to be listed."""
-    words = vault.shown(action.subject_id for action in actions)
+    words = vault.shown(pk for action in actions for pk in (action.subject_id, action.run.title_id))
     return tuple(_row(action, words, "", "", fewer=True) for action in actions)
 
 
@@ -153,7 +154,8 @@ def _differs(action: ProposedAction, before: Judgement, after: Judgement, words:
 def _row(action: ProposedAction, words: dict[UUID, vault.Shown], before: str, after: str, *, fewer: bool, others: bool = False) -> Differs:
     subject = plain(words[action.subject_id].text) if action.subject_id in words else ""
     title = TOOLS[action.tool].title if action.tool in TOOLS else action.tool
-    return Differs(action.pk, action.run_id, action.run.ref, subject or title, title, before, after, fewer, others)
+    called = words[action.run.title_id].text if action.run.title_id in words else ""
+    return Differs(action.pk, action.run_id, action.run.ref, subject or title, title, before, after, fewer, others, called)
 
 
 def _weight(judgement: Judgement) -> float:

@@ -187,6 +187,14 @@ def test_the_page_of_permissions_gets_the_newest_rows_alone(cast, page):
     assert html.count("<tr") == 6 and "All 8 entries" in html and "<html" not in html
 
 
+def test_the_page_of_permissions_leaves_out_who_came_and_went(cast, page):
+    entry(cast, cast.riley, "frozen")
+    for verb in ("signed_in", "signed_out", "confirmed_again"):
+        entry(cast, cast.riley, verb)
+    html = page("?part=recent")
+    assert html.count("<tr") == 2 and "All 4 entries" in html
+
+
 def test_nothing_was_written_down_yet(cast):
     assert trail.page(cast.workspace.pk, trail.Wanted()).entries == []
     client = browser(cast.ada)

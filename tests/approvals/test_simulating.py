@@ -236,14 +236,14 @@ def test_before_it_is_tried_the_page_names_the_rules_of_what_was_proposed_last(
 ) -> None:
     propose_mail(cast)
     said = text(ada.get("/policies/simulator"))
-    assert "1 rule would be asked 1 Outside e-mail, known customer Whatever its arguments One reviewer" in said
+    assert "1 rule would be asked. 1 Outside e-mail, known customer Whatever its arguments One reviewer" in said
     for _ in range(6):
         propose_mail(cast)
     with django_assert_max_num_queries(20):
         assert "1 rule would be asked" in text(ada.get("/policies/simulator?tool=send_mail"))
     none = {"base": policy.newest(cast.workspace.pk).version, "why": "To see.", "by": person(cast.ada.pk)}
     policy.put_in_force(cast.workspace.pk, [], **none)
-    assert "No rule covers it, so it is refused" in text(ada.get("/policies/simulator"))
+    assert "no rule covers it, so it is refused" in text(ada.get("/policies/simulator"))
 
 
 def test_what_a_tool_needs_is_typed_in_fields_and_kept_in_them(cast: Cast, ada: Client) -> None:
