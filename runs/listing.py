@@ -103,8 +103,8 @@ class Row:
     until: datetime | None = None
     strong: bool = False
     why: str = ""  # it is stuck: in a few words
-    asks: str = ""  # what it asks for, where others of the page have its title
     nothing: bool = False  # it ended, and all that it asked for was rejected
+    asks: str = ""  # what it asks for, where others of the page have its title
 
     @property
     def state_key(self) -> str:

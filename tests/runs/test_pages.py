@@ -440,6 +440,12 @@ def test_where_several_must_decide_all_of_them_are_named_or_counted(cast: Cast, 
         assert said in page(sign_in(cast.riley), "/runs")
 
 
+def test_a_run_of_which_all_was_rejected_is_listed_as_having_done_nothing(cast: Cast, sign_in: SignIn) -> None:
+    play(cast, lines.rejected(), ref="RN-N0NE", title="A note")
+    html = page(sign_in(cast.riley), "/runs")
+    assert "Nothing done" in html and 'class="sub asks"' not in html
+
+
 def test_runs_of_one_title_also_say_what_each_asks_for(cast: Cast, sign_in: SignIn) -> None:
     play(cast, lines.proposed(), ref="RN-0NE1", title="A note")
     assert 'class="sub asks"' not in page(sign_in(cast.riley), "/runs")
