@@ -15,6 +15,11 @@
     const style = asked && !asked.isConnected && STYLES[asked.getAttribute("hx-swap")];
     if (style) detail.swapOverride = style;
   });
+  // a whole page of which a part is shown here brings its title too, and that is not the title here, unless the reader goes there
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    const goes = detail.requestConfig?.elt.closest("[hx-push-url], [hx-replace-url]");
+    if (!goes && /^\s*<!doctype/i.test(detail.serverResponse)) detail.ignoreTitle = true;
+  });
   htmx.defineExtension("morph", {
     isInlineSwap: (style) => STYLES[style] === "outerHTML",
     handleSwap: (style, target, fragment) => STYLES[style] && Idiomorph.morph(target, fragment.children, { morphStyle: STYLES[style] }),

@@ -291,6 +291,16 @@ def test_a_refused_request_says_so_beside_its_form_and_swaps_nothing(site, page)
 # --- keys, dialogs, copying, theme, times --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("goes", "title"), [("", "Test · Handrail"), (' hx-push-url="true"', "Elsewhere · Handrail")])
+def test_a_part_of_another_page_leaves_the_title_unless_the_reader_goes_there(site, page, goes, title):
+    site.html = drawn(f'<button id="part" hx-get="/?elsewhere" hx-select="#part" hx-swap="outerHTML"{goes}>Here</button>')
+    page.goto(site.url)
+    site.html = drawn('<p id="part">There</p>').replace("<title>Test", "<title>Elsewhere")
+    page.locator("#part").click()
+    expect(page.locator("#part")).to_have_text("There")
+    expect(page).to_have_title(title)
+
+
 def test_what_does_not_come_leaves_the_way_to_it_and_not_its_shape(site, page):
     shape = '{{% include "_skeleton.html" with url="/list" word="{}" %}}'
     site.html = drawn(
