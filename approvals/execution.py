@@ -211,6 +211,18 @@ def open_outcomes(run_ids: Sequence[UUID]) -> dict[UUID, int]:
     return dict(Counter(grants.values_list("action__run_id", flat=True)))
 
 
+def loose_ends(run_ids: Sequence[UUID]) -> dict[UUID, list[gates.LooseEnd]]:
+    """What of each of these runs was approved and is not begun, and what has no known outcome. One query."""
+    approved = Q(state="approved", grant__redeemed_at=None, grant__voided_at=None, grant__expires_at__gt=clock.now())
+    lost = Q(grant__outcome="unknown")
+    rows = ProposedAction.objects.filter(approved | lost, run_id__in=run_ids).order_by("proposed_at")
+    found: dict[UUID, list[gates.LooseEnd]] = {}
+    for pk, run_id, text, effect, outcome in rows.values_list("pk", "run_id", "subject__rendition", "effect", "grant__outcome"):
+        state = "unknown" if outcome == "unknown" else "approved"
+        found.setdefault(run_id, []).append(gates.LooseEnd(pk, "Erased" if text is None else text, effect, state))
+    return found
+
+
 def _not_loaded(action: ProposedAction, fresh: bool) -> str:
     """Why the tool that is loaded here is not the one that was approved; empty if it is. Another schema may mean another thing.
 

@@ -5,6 +5,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from access.models import Workspace
 from access.rules import Actor
 from approvals import (
@@ -153,6 +155,13 @@ class ApprovalGate:
 
     def open_outcomes(self, run_ids: Sequence[UUID]) -> Mapping[UUID, int]:
         return execution.open_outcomes(run_ids)
+
+    def loose_ends(self, run_ids: Sequence[UUID]) -> Mapping[UUID, list[gates.LooseEnd]]:
+        return execution.loose_ends(run_ids)
+
+    def unknown_in(self) -> QuerySet[Any]:
+        """The ids of the runs in which something was done of which nobody knows what became."""
+        return Grant.objects.filter(outcome="unknown").values("action__run_id")
 
     def withdraw_open(self, held: Held, *, reason: Any) -> int:
         return decisions.withdraw_open(held, reason=reason)

@@ -19,10 +19,11 @@ from artifacts.vault import Shown
 from config import clock
 from runs import recovery
 from runs.engine import compensation, gates, ledger, resuming
+from runs.engine.gates import LooseEnd
 from runs.engine.ledger import Told
 from runs.engine.reads import HOPELESS
 from runs.engine.tools import TOOLS
-from runs.lifecycle import State
+from runs.lifecycle import TERMINAL, State
 from runs.models import Event, ReceivedWebhook, Run
 from runs.recovery import Choice, Parking
 from runs.story import titles
@@ -32,7 +33,7 @@ from runs.story.wire import moment
 from runs.story.work import TROUBLE
 
 TOLD_BY_DETAIL = ("retries_exhausted", "error")  # reasons whose detail says the same, and more
-UNCLEAR = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)  # somebody must say what happened
+ASKED = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)  # somebody must say what happened
 PAGE = 20
 TRAIL, DONE = 3, 2  # failures, and completed steps before them, that are told
 LATELY = timedelta(hours=24)
@@ -151,7 +152,7 @@ class Board:
     total: int
     silent: tuple[Run, ...]  # their agents went silent
     stalled: int  # how many did
-    outcomes: tuple[Run, ...]  # they wait for somebody to say what happened
+    outcomes: tuple[tuple[Run, list[LooseEnd]], ...]  # somebody must say of these what happened, and of what in each
     unclear: int  # how many do
     letters: tuple[ReceivedWebhook, ...]  # webhooks that led nowhere
     dead: int  # how many
@@ -163,29 +164,43 @@ def waiting_count(actor: Actor) -> int:
     """How many things this person may help on: runs that are stuck or silent, or whose outcome somebody must say, and webhooks."""
     if not actor.somewhere("runs.recover"):
         return 0
-    runs = rules.visible(actor, Run, "runs.recover").filter(Q(state__in=(State.PARKED, State.STALLED)) | UNCLEAR).count()
+    runs = rules.visible(actor, Run, "runs.recover").filter(Q(state__in=(State.PARKED, State.STALLED)) | _unclear()).count()
     return runs + rules.visible(actor, ReceivedWebhook, "runs.recover").filter(state="dead").count()
+
+
+def _unclear() -> Q:
+    """Runs in which somebody must say what happened. An agent outside need not wait for that, and may have gone silent."""
+    live = ~Q(state__in=(State.PARKED, *TERMINAL))
+    return ASKED | Q(live, workflow="", pk__in=gates.current().unknown_in())
 
 
 def board(actor: Actor) -> Board:
     """What this person may recover, the longest stuck first."""
     mine = rules.visible(actor, Run, "runs.recover").select_related("agent", "owner", "title", "handed_to")
     parked = mine.filter(state=State.PARKED).order_by("state_since")
-    unclear = mine.filter(UNCLEAR).order_by("state_since")
+    unclear = mine.filter(_unclear()).order_by("state_since")
+    outcomes = list(unclear[:PAGE])
+    lost = gates.current().loose_ends([run.pk for run in outcomes])
     letters = rules.visible(actor, ReceivedWebhook, "runs.recover").filter(state="dead").select_related("source").order_by("received_at")
-    silent = mine.filter(state=State.STALLED).order_by("state_since")
+    silent = mine.filter(~_unclear(), state=State.STALLED).order_by("state_since")
     runs = list(parked[:PAGE])
     return Board(
         cases=tuple(_cases(runs, actor)),
         total=parked.count(),
         silent=tuple(silent[:PAGE]),
         stalled=silent.count(),
-        outcomes=tuple(unclear[:PAGE]),
+        outcomes=tuple((run, _asked_of(actor, run, lost.get(run.pk, []))) for run in outcomes),
         unclear=unclear.count(),
         letters=tuple(letters[:PAGE]),
         dead=letters.count(),
         recovered=tuple(_recovered(actor)),
     )
+
+
+def _asked_of(actor: Actor, run: Run, ends: Sequence[LooseEnd]) -> list[LooseEnd]:
+    """What of a run they can read up on, and say what became of it."""
+    sees = rules.can(actor, "approvals.view", run.workspace_id, run.team_id)
+    return [end for end in ends if end.state == "unknown" and sees]
 
 
 def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:

@@ -224,10 +224,10 @@ class View:
 
     @cached_property
     def waiting(self) -> Action | None:
-        """The action that the run waits for, or cannot end without."""
-        if self.cancelling:
-            return next((action for action in self.story.actions if action.state == "unknown"), None)
-        return next((action for action in self.story.actions if action.id == self.story.now.action), None)
+        """The action that the run waits for, or of which somebody must say what became: without that it can't end."""
+        about = next((action for action in self.story.actions if action.id == self.story.now.action), None)
+        asks = self.cancelling or (about is None and self.live and not self.run.workflow)  # an agent outside need not wait for it
+        return next((action for action in self.story.actions if action.state == "unknown"), None) if asks else about
 
     @property
     def mine(self) -> Mine | None:

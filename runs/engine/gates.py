@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from access.ids import as_uuid
 from access.rules import Actor
 from artifacts.models import Payload
@@ -159,6 +161,16 @@ class Group:
     people: frozenset[UUID]
 
 
+@dataclass(frozen=True)
+class LooseEnd:
+    """An action that somebody allowed, and of which the end is not known. `text` is a rendition; `state` is approved (not begun) or unknown."""
+
+    action_id: UUID
+    text: str
+    effect: str
+    state: str
+
+
 class Gate(Protocol):
     def proposed(self, action_id: UUID) -> Proposal: ...
     def propose(self, held: Held, proposal: Proposal) -> Answer | Refused | Frozen: ...
@@ -178,6 +190,8 @@ class Gate(Protocol):
     def ask_what_became(self, held: Held, action_id: UUID) -> int: ...
     def in_flight(self, run_id: UUID) -> list[UUID]: ...
     def open_outcomes(self, run_ids: Sequence[UUID]) -> Mapping[UUID, int]: ...
+    def loose_ends(self, run_ids: Sequence[UUID]) -> Mapping[UUID, list[LooseEnd]]: ...
+    def unknown_in(self) -> QuerySet[Any]: ...
     def withdraw_open(self, held: Held, *, reason: str) -> int: ...
 
 

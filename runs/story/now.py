@@ -113,6 +113,10 @@ def _parked(draft: Draft) -> Now:
 
 
 def _stalled(draft: Draft) -> Now:
+    lost = _needed(action for action in draft.actions.values() if action.state == "unknown")
+    if lost:
+        again: Rich = ("Look there before anybody starts the agent again.",)
+        return Now("stalled", lost[0], (*lost[1:], ("Its agent went silent. ", *draft.why), again), draft.since)
     lines: tuple[Rich, ...] = (draft.why, ("Start it again: it goes on from what was done. Nothing is done twice.",))
     return Now("stalled", ("Its agent went silent.",), tuple(line for line in lines if line), draft.since)
 

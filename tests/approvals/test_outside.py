@@ -20,11 +20,11 @@ from approvals.models import Grant, ProposedAction
 from approvals.sourcing import MOST_EVENTS
 from artifacts import vault
 from config import clock
-from runs import signals
+from runs import context, signals, steps
 from runs.engine import outside as declaring
 from runs.engine.outside import BadDeclaration
 from runs.engine.tools import TOOLS
-from runs.models import Event, Run
+from runs.models import Event, Lease, Run
 from tests.approvals.mailing import propose_mail, text
 from tests.factories import actor
 from tests.together import together
@@ -374,6 +374,29 @@ def test_silence_after_the_redemption_is_an_unknown_outcome_that_a_person_resolv
     execution.resolve(action, by=otto, outcome="did_not_happen", note="No voucher there.")
     assert agent.told(action)["grant"]["outcome"] == "failed"
     assert kind(agent.report(action)) == (409, "outcome-known"), "a person has said"
+
+
+def test_an_agent_that_went_silent_over_an_unknown_outcome_leaves_a_question_and_no_reassurance(agent):
+    action = agent.approved()
+    agent.redeem(action)
+    silent(action)
+    otto, asks = Client(), f'href="/actions/{action.pk}/outcome"'
+    otto.force_login(agent.cast.otto)
+    assert asks in otto.get(f"/runs/{agent.run.pk}").content.decode(), "its agent is at work, and says nothing of it"
+    Run.objects.filter(pk=agent.run.pk).update(state_since=clock.now() - timedelta(days=1))
+    Lease.objects.filter(run=agent.run).update(until=clock.now() - timedelta(hours=1))
+    assert steps.stall_due() == 1
+    answer = otto.get(f"/runs/{agent.run.pk}")
+    page, moment = text(answer), text(answer).partition("Now ")[2].partition("Next for you")[0]
+    assert moment.startswith("A person has to say what became of it: ") and "Its agent went silent." in moment
+    assert "Nothing is done twice" not in page and "Say what happened" in page and asks in answer.content.decode()
+    answer = otto.get("/recovery")
+    board = text(answer)
+    assert "Waiting for somebody to say what happened 1" in board and "Agents that went silent" not in board
+    assert asks in answer.content.decode() and ">1<" in context.drawn_count(person(agent.cast.otto.pk))
+    execution.resolve(action, by=actor(agent.cast.otto), outcome="did_not_happen", note="No voucher there.")
+    assert "Agents that went silent 1" in text(otto.get("/recovery"))
+    assert "Nothing is done twice" in text(otto.get(f"/runs/{agent.run.pk}"))
 
 
 def test_a_late_word_of_the_agent_is_taken_while_nobody_else_has_said(agent):
