@@ -26,8 +26,8 @@ from runs.engine import effects
 from runs.engine.tools import TOOLS, Tool
 from runs.lifecycle import State
 from runs.models import Event, JournalEntry
-from runs.story.wire import moment
-from runs.story.work import TROUBLE, spoken
+from runs.story.wire import moment, spoken
+from runs.story.work import TROUBLE
 from runs.vocabulary import LOOK_UP
 
 SHOWN = ("to", "cc", "bcc", "subject")  # of a message, what tells it from others

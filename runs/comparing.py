@@ -18,7 +18,7 @@ from runs.story.course import changed_input
 from runs.story.shapes import Rich, Text
 
 FOLDED = 3  # rows in a row that are the same are folded, from so many on
-SAID = {"input": "what it was asked", "output": "what it answered", "result": "what it gave", "content": "its content", "html": "its HTML"}
+SAID = {"input": "what it was asked", "output": "what it answered", "result": "what it gave", "content": "the content", "html": "the HTML"}
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,11 @@ class Comparison:
         return tuple(changed_input(line.text("input"))) if line else ()
 
     @property
+    def renamed(self) -> bool:
+        """Whether the fork is called as its parent is, so that what it has of its own names it better."""
+        return self.forked and self.first.run.called == self.second.run.called
+
+    @property
     def after_trunk(self) -> int:
         return self.at + 1
 
@@ -90,6 +95,14 @@ class Comparison:
         """Said of two that both go on: nobody else keeps one of them from doing what the other does."""
         open_ = [side.run.ref for side in (self.first, self.second) if side.view.live]
         return f"{' and '.join(open_)} {'both go' if len(open_) == 2 else 'goes'} on." if open_ and self.forked else ""
+
+    @property
+    def unlike(self) -> list[Figure]:
+        return [figure for figure in self.figures if not figure.same]
+
+    @property
+    def like(self) -> list[Figure]:
+        return [figure for figure in self.figures if figure.same]
 
     @property
     def folded(self) -> tuple[Pair, ...]:
@@ -151,7 +164,7 @@ def _pairs(first: list[Leg], second: list[Leg]) -> Iterator[Pair]:
 
 def _pair(left: Leg, right: Leg) -> Pair:
     if left.key and left.key == right.key:
-        right = replace(right, more="Done once: the outside knows both under one key.")
+        right = replace(right, more="Happened only once: outside it was recognised as the same.")
     names = [name for name in {**left.marks, **right.marks} if left.marks.get(name) != right.marks.get(name)]
     if not names:
         return Pair(left, right, left.told == right.told, left.part or right.part)
@@ -160,12 +173,12 @@ def _pair(left: Leg, right: Leg) -> Pair:
         before, after = word_by_word(left.shown[readable], right.shown[readable])
         left, right = replace(left, pieces=before), replace(right, pieces=after)
     hidden = [
-        SAID.get(name) or f"its {name.replace('_', ' ')}"
+        SAID.get(name) or f"the {name.replace('_', ' ')}"
         for name in names
         if name != readable or not any(piece.kind for piece in left.pieces + right.pieces)
     ]
-    told = f"They differ in {', '.join(hidden[:-1])}{' and ' if hidden[1:] else ''}{hidden[-1]}." if hidden else ""
-    left, right = (replace(leg, more=" ".join(filter(None, [leg.more, told]))) for leg in (left, right))
+    told = f"{', '.join(hidden[:-1])}{' and ' if hidden[1:] else ''}{hidden[-1]} differ{'' if hidden[1:] else 's'}." if hidden else ""
+    left, right = (replace(leg, more=" ".join(filter(None, [leg.more, told[:1].upper() + told[1:]]))) for leg in (left, right))
     return Pair(left, right, False, left.part or right.part)
 
 

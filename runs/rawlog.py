@@ -22,7 +22,7 @@ from runs.models import Event, Run
 from runs.presenting import name_of, names_in
 from runs.story import raw, titles
 from runs.story.shapes import Part, Rich, Text
-from runs.story.wire import Line, read
+from runs.story.wire import Line, read, spoken
 from runs.verification import Broken, Whole, verify
 from runs.vocabulary import TYPES
 
@@ -34,8 +34,8 @@ EVIDENCE_UPTO = 2_000  # events up to which an event's page answers the question
 # the text that says most about an event, by role
 TELLING = ("title", "subject", "note", "question", "answer", "reason", "detail", "body")
 FAILED = ("step.failed", "run.failed", "run.parked", "run.stalled", "deadletter.entered", "effect.undo_failed", "budget.exceeded")
-AMBER = ("run.waiting", "block.raised", "action.unknown", "budget.warned", "run.paused")
-GREEN = ("effect.done", "run.succeeded", "action.verified")
+AMBER = ("run.waiting", "action.proposed", "block.raised", "action.unknown", "budget.warned", "run.paused")
+GREEN = ("effect.done", "action.executed", "run.succeeded", "action.verified")
 PURPLE = ("effect.undone", "run.compensating", "run.cancelling")
 
 
@@ -68,8 +68,9 @@ class Row:
         return next(iter(self.line.texts), "")
 
     @property
-    def more(self) -> int:
-        return max(len(self.line.texts) - 1, 0)
+    def texts_told(self) -> str:
+        """What kind of text it has, or how many."""
+        return spoken(self.role) if len(self.line.texts) == 1 else f"{len(self.line.texts)} texts"
 
     @property
     def time(self) -> str:
@@ -203,7 +204,7 @@ def _summary(line: Line, tools: Mapping[str, str]) -> Iterator[Part]:
     said = next((line.texts[role] for role in TELLING if role in line.texts), None)
     yield from raw.told(line, tools)
     if said is not None:
-        yield from (": ", said)
+        yield from (". " if any(isinstance(part, str) and ":" in part for part in raw.told(line, tools)) else ": ", said)
 
 
 def shade_of(line: Line) -> str:

@@ -225,8 +225,8 @@ def desk_url() -> str:
 
 def look_at_host(call: Call, arguments: Arguments) -> Looked:
     known = arguments["url"].startswith(desk_url() + "/")
-    host = "The help desk’s. Redirects are not followed" if known else "Not the help desk’s: it would be refused"
-    return Looked({"Host": host, "Added when sent": "Idempotency-Key, the key of the grant"})
+    host = "The help desk’s" if known else "Not the help desk’s: it would be refused"
+    return Looked({"Host": host, "Added when sent": "Idempotency-Key, so that it is done once"})
 
 
 def asked_of_desk(method: str, url: str) -> str:

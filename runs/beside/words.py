@@ -1,7 +1,7 @@
 """Two renditions beside each other, word by word."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -9,6 +9,7 @@ from runs.story.shapes import Text
 
 WORDS_MOST = 4000  # characters of a text that is compared
 PIECES_MOST = 40
+Opcode = tuple[str, int, int, int, int]  # of difflib: what, from and to in the first, from and to in the second
 AROUND = 40  # characters that are shown of what is the same around a difference
 
 
@@ -31,11 +32,33 @@ def word_by_word(before: Text | None, after: Text | None) -> tuple[tuple[Piece, 
     old, new = _TOKENS.findall(before.text[:WORDS_MOST]), _TOKENS.findall(after.text[:WORDS_MOST])
     left: list[Piece] = []
     right: list[Piece] = []
-    for kind, start, end, at, upto in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for kind, start, end, at, upto in _joined(SequenceMatcher(None, old, new, autojunk=False).get_opcodes(), old):
         gone, come = "".join(old[start:end]), "".join(new[at:upto])
         left += _piece("" if kind == "equal" else "del", gone)
         right += _piece("" if kind == "equal" else "ins", come)
     return tuple(_short(left))[:PIECES_MOST], tuple(_short(right))[:PIECES_MOST]
+
+
+def _joined(found: Iterable[Opcode], old: Sequence[str]) -> Iterator[Opcode]:
+    """Differences with no more than space between them as one: a sentence that is another is not struck word by word."""
+    held: list[Opcode] = []
+    for each in found:
+        blank = each[0] == "equal" and not "".join(old[each[1] : each[2]]).strip()
+        if each[0] != "equal" or held and blank:
+            held.append(each)
+            continue
+        yield from _one(held)
+        held = []
+        yield each
+    yield from _one(held)
+
+
+def _one(held: list[Opcode]) -> Iterator[Opcode]:
+    ends = held.pop() if held and held[-1][0] == "equal" else None  # the space behind the last difference
+    if held:
+        yield "replace", held[0][1], held[-1][2], held[0][3], held[-1][4]
+    if ends:
+        yield ends
 
 
 def _piece(kind: str, text: str) -> list[Piece]:

@@ -7,7 +7,7 @@ import orjson
 
 from runs.story.draft import Draft, Waiting, awaited, sentence, tells
 from runs.story.shapes import At, Code, Elsewhere, Moment, Rich, Step, Text, Told
-from runs.story.wire import Line, object_of
+from runs.story.wire import Line, object_of, spoken
 
 PARKED = {
     "code_changed": "the workflow’s code changed, and this step would do something else now",
@@ -207,7 +207,7 @@ def changed_input(edits: Text | None) -> Iterator[Rich]:
     for name, value in named.items():
         values = value if isinstance(value, list) and all(isinstance(each, str) for each in value) else [value]
         words = ", ".join(each if isinstance(each, str) else orjson.dumps(each).decode() for each in values)
-        yield Code(name), ": ", Text(words, edits.label if edits else "")
+        yield Text(spoken(name), edits.label if edits else ""), ": ", Text(words, edits.label if edits else "")
     if edits and not named:
         yield (edits,)
 

@@ -6,8 +6,8 @@ from typing import Any
 from runs.story.course import count
 from runs.story.draft import Draft, milliseconds, tells
 from runs.story.shapes import Action, At, Code, Effect, Moment, Rich, Text, Took, Tool, Who
-from runs.story.wire import Line, object_of
-from runs.story.work import TROUBLE, scalars, spoken
+from runs.story.wire import Line, object_of, spoken
+from runs.story.work import TROUBLE, scalars
 
 UNKNOWN = {
     "worker_lost": "its worker was lost in the middle of it",

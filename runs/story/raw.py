@@ -58,7 +58,7 @@ def _run(line: Line, tools: Tools) -> Rich:
 
 def _plan(line: Line, tools: Tools) -> Rich:
     steps = count(line.count("steps"), "step")
-    return (f"Plan recorded: {steps}" if line.count("version", 1) == 1 else f"Plan changed, version {line.count('version')}: {steps}",)
+    return (f"Plan recorded, {steps}" if line.count("version", 1) == 1 else f"Plan changed, version {line.count('version')}: {steps}",)
 
 
 def _checkpoint(line: Line, tools: Tools) -> Rich:

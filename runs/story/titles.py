@@ -3,7 +3,7 @@
 from runs.engine import models
 from runs.engine.tools import TOOLS
 from runs.story.shapes import Code, Elsewhere, One, Rich, Step, Tool
-from runs.story.work import spoken
+from runs.story.wire import spoken
 
 APPROVED = "what was approved"
 # what one of a kind of card is called

@@ -96,3 +96,9 @@ def _text(given: Mapping[str, Any]) -> Text:
         erased_at=str(given.get("erased_at") or ""),
         erased_by=str(given.get("erased_by") or ""),
     )
+
+
+def spoken(name: str) -> str:
+    """ticket_id → Ticket id."""
+    words = name.replace("_", " ").replace("-", " ").strip()
+    return words[:1].upper() + words[1:]

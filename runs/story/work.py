@@ -11,7 +11,7 @@ from runs import vocabulary
 from runs.story.course import count
 from runs.story.draft import Draft, tells
 from runs.story.shapes import At, Changed, Code, File, Item, Label, Made, Part, Quote, Rich, Step, Tag, Text, Took, Tool, Try
-from runs.story.wire import Line, object_of
+from runs.story.wire import Line, object_of, spoken
 
 TROUBLE = {
     "timeout": "no answer in time",
@@ -81,7 +81,7 @@ BEGINS = {
 ENDS = {
     "propose": "Got its answer: ",
     "perform": "Did what was approved: ",
-    "model": "Has the model’s answer: ",
+    "model": "Answered by the model: ",
     "child": "Its own run ended: ",
     "parallel": "Did at once: ",
     "wait": "Waited for ",
@@ -91,12 +91,12 @@ ENDS = {
 def started_step(line: Line, step: Step) -> Rich:
     """That a step begins, by the title of what it does."""
     attempt = line.count("attempt", 1)
-    return (BEGINS.get(line.word("kind"), "Begins: "), step, *((f", attempt {attempt}",) if attempt > 1 else ()))
+    return (BEGINS.get(line.word("kind"), "Started: "), step, *((f", attempt {attempt}",) if attempt > 1 else ()))
 
 
 def ended_step(line: Line, step: Step) -> Rich:
     took: Rich = (", ", Took(line.count("ms"))) if line.count("ms") >= 50 else ()
-    return (ENDS.get(step.name.rpartition("/")[2].partition("#")[0].partition(".")[0], "Did: "), step, *took)
+    return (ENDS.get(step.name.rpartition("/")[2].partition("#")[0].partition(".")[0], "Done: "), step, *took)
 
 
 @tells("step.completed")
@@ -203,7 +203,7 @@ def _ended(row: Item) -> bool:
     return row.title[:1] not in _BEGUN and row.is_over
 
 
-_BEGUN = {(words,) for words in (*BEGINS.values(), "Begins: ")}
+_BEGUN = {(words,) for words in (*BEGINS.values(), "Started: ")}
 
 
 def short_arguments(arguments: Text | None) -> Iterator[Rich]:
@@ -219,12 +219,6 @@ def short_arguments(arguments: Text | None) -> Iterator[Rich]:
 def scalars(value: Mapping[str, Any], label: str) -> list[tuple[str, Text]]:
     """The texts and numbers of an object, in their order."""
     return [(str(name), Text(str(each), label)) for name, each in value.items() if isinstance(each, str | int | float)]
-
-
-def spoken(name: str) -> str:
-    """ticket_id → Ticket id."""
-    words = name.replace("_", " ").replace("-", " ").strip()
-    return words[:1].upper() + words[1:]
 
 
 @tells("model.called")

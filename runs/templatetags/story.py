@@ -113,7 +113,10 @@ def datum(name: str, value: str) -> SafeString:
     if value in ("true", "false"):
         return escape("Yes" if value == "true" else "No")
     if name.endswith("_ms") and value.isdecimal() or name == "ms":
-        return escape(f"{int(value):,}")
+        return escape(f"{int(value):,} ms")
+    if name in ("step", "tool"):
+        title = titles.of_tool(value) if name == "tool" else titles.of_step(shapes.Step(value))
+        return format_html('{} <span class="mono xs dim wrap">{}</span>', title, value)
     if value.isdecimal() or re.fullmatch(r"[a-z][a-z_]*", value) and name in ENUMS:
         return escape(value.replace("_", " "))
     return format_html('<span class="mono xs wrap">{}</span>', value)
@@ -127,6 +130,8 @@ def excerpt(text: shapes.Text) -> SafeString:
     if text.media_type.startswith(("application/json", "text/csv")):
         holds = work.held_in(text)
         return _text(holds) if isinstance(holds, shapes.Text) else escape(holds)
+    if not text.media_type.startswith(("text/", "message/")):
+        return one_line(text.text, QUOTED)  # what stands in the place of bytes is nobody's words
     return quote(gist(work.body_of(text).text[:LOOKED_AT], QUOTED), 2 * QUOTED)
 
 
@@ -145,9 +150,9 @@ def tool_title(name: str) -> str:
 
 @register.filter
 def field_word(name: str) -> str:
-    """A name of the log as people write it: “Took, ms”."""
-    words = name.removesuffix("_ms").replace("_", " ")
-    return words[:1].upper() + words[1:] + (", ms" if name.endswith("_ms") else "")
+    """A name of the log as people write it: “Took” for ms, “Wait” for wait_ms."""
+    words = "took" if name == "ms" else name.removesuffix("_ms").replace("_", " ")
+    return words[:1].upper() + words[1:]
 
 
 @register.filter

@@ -293,7 +293,7 @@ def test_the_raw_log_says_in_words_what_each_event_is(cast: Cast, sign_in: SignI
     assert len(cells) == run.seq
     assert not [words for words in cells if re.search(r"#\d|[a-z]_[a-z]", words)]
     for words in (
-        "Begins: Read the ticket",
+        "Started: Read the ticket",
         "Read the ticket, Ticket id ZN-4821",
         "Read the ticket: answered, 0.9 s",
         "A script answered: Draft a reply",

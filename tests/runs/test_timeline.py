@@ -117,7 +117,7 @@ def test_a_step_in_which_approval_was_not_given_is_not_in_the_green_of_something
 
 def test_steps_are_told_by_the_titles_of_what_they_do() -> None:
     quiet = [titles.plain(each.title) for each in items(fold(lines.finished().lines), quiet=True) if each.quiet]
-    assert {"Asks for approval: Send the reply", "Did: Read the ticket, ", "Did what was approved: Send the reply, "} <= set(quiet)
+    assert {"Asks for approval: Send the reply", "Done: Read the ticket, ", "Did what was approved: Send the reply, "} <= set(quiet)
     assert not [words for words in quiet if "#" in words]
 
 
