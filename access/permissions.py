@@ -103,7 +103,9 @@ ACT = (
     Right("policies.manage", "Change approval policies", "Which action needs whom", "change what using a tool takes"),
     Right("access.manage", "Change people and roles", "Also agents, keys and webhook sources", "change who may do what"),
     Right("redaction.manage", "Change what is hidden", "Redaction policies", "change what is hidden"),
-    Right("payloads.erase", "Erase payloads for good", "The content and its key; the log keeps that it was there", "erase payloads for good"),
+    Right(
+        "payloads.erase", "Erase payloads for good", "The content and its key; the log keeps that it was there", "erase payloads for good"
+    ),
 )
 GROUPS = (("See", SEE), ("Decide", DECIDE), ("Act", ACT))
 LEVELS = ("No", "Own team", "Everywhere")

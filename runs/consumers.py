@@ -24,7 +24,7 @@ from django.http import QueryDict
 from access import problems, refusals, rules, sockets
 from access.errors import Forbidden, NotFound, Refusal
 from access.rules import Actor
-from runs import bar, forms, looking, presenting, signals, stream
+from runs import bar, forms, looking, pushing, signals, stream
 from runs.errors import MethodNotAllowed, Withdrawn
 from runs.hub import Batch, follow, follow_workspace, in_thread
 from runs.models import Run
@@ -139,7 +139,7 @@ class RunSocket(_Socket):
 class RunPage(_Socket):
     """`ws/pages/runs/<id>?after=`: what makes the run's page, drawn at `after`, the page as it is now, as HTML. Ends with the run.
 
-    `view` names another page of the run that is pushed to: see `presenting.PUSHES`. `q`: what is looked for on the page.
+    `view` names another page of the run that is pushed to: see `pushing.PUSHES`. `q`: what is looked for on the page.
     """
 
     capability = "runs.view"
@@ -201,7 +201,7 @@ class RunPage(_Socket):
     def push(self) -> Callable[..., tuple[str, int]]:
         query = QueryDict(self.scope.get("query_string", b""))
         view, (q, _) = query.get("view", ""), forms.place(query)
-        return partial(looking.push, q=q) if q and not view else presenting.PUSHES.get(view, presenting.push)
+        return partial(looking.push, q=q) if q and not view else pushing.PUSHES.get(view, pushing.push)
 
     async def recheck(self) -> Actor:
         self.actor = await super().recheck()
@@ -223,7 +223,7 @@ class RunsPage(_Socket):
                 moved = await news.get()
                 if isinstance(moved, Refusal):
                     raise moved
-                await self.send(presenting.RUNS_MOVED + await in_thread(bar.drawn)(actor) if moved else STILL_HERE)
+                await self.send(pushing.RUNS_MOVED + await in_thread(bar.drawn)(actor) if moved else STILL_HERE)
                 await asyncio.sleep(LIST_GAP)
         finally:
             for task in hearing:

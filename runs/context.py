@@ -7,7 +7,7 @@ from django.template.loader import render_to_string
 from django.utils.functional import SimpleLazyObject
 
 from access.rules import Actor
-from runs import cases, presenting
+from runs import cases, pushing
 
 
 def recovery_count(request: HttpRequest) -> dict[str, Any]:
@@ -19,4 +19,4 @@ def recovery_count(request: HttpRequest) -> dict[str, Any]:
 def drawn_count(actor: Actor) -> str:
     """The same, to replace what the top bar says."""
     html = render_to_string("_recovery_count.html", {"recovery_count": cases.waiting_count(actor)})
-    return presenting.out_of_band("recovery-count", html)
+    return pushing.out_of_band("recovery-count", html)

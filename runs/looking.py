@@ -7,7 +7,7 @@ from uuid import UUID
 
 from access.rules import Actor
 from access.templatetags.handrail import spell
-from runs import presenting, rawlog, timeline
+from runs import pushing, rawlog, timeline
 from runs.models import Run
 from runs.presenting import View
 from runs.rawlog import Asked, Row
@@ -139,10 +139,10 @@ def looking(run: Run, lines: Lines, story: Story, *, q: str = "", at: int = 0, s
 
 
 def push(run_id: UUID | str, actor: Actor, after: int, *, q: str) -> tuple[str, int]:
-    """`presenting.push` for a page on which somebody looks for `q`: it stays marked there."""
+    """`pushing.push` for a page on which somebody looks for `q`: it stays marked there."""
 
     def mark(seen: View, lines: Lines) -> None:
         if seen.sees_events:
             seen.q, seen.hits = q, tuple(row.line.seq for row in rawlog.found(seen.run, Asked(q), lines))
 
-    return presenting.push(run_id, actor, after, mark)
+    return pushing.push(run_id, actor, after, mark)

@@ -14,7 +14,7 @@ from access.models import User
 from artifacts.models import Artifact
 from config import clock
 from runs import log as channel
-from runs import presenting, reading
+from runs import presenting, pushing, reading
 from runs.models import Run
 from runs.timeline import Fold
 from runs.vocabulary import MilestoneReached
@@ -176,7 +176,7 @@ def without_oob(html: str) -> str:
 def test_a_push_has_the_bytes_of_the_page(cast: Cast, sign_in: SignIn, still: None, log: Callable[[], Any]) -> None:
     run = play(cast, log())
     html = page(sign_in(cast.otto), reverse("runs:run", args=(run.pk,)))
-    pushed, seq = presenting.push(run.pk, rules.person(cast.otto.pk), after=0)
+    pushed, seq = pushing.push(run.pk, rules.person(cast.otto.pk), after=0)
     assert seq == run.seq
     parts = presenting.fragments(run_of(run), rules.person(cast.otto.pk))
     for name, part in parts.items():
@@ -192,7 +192,7 @@ def test_a_push_brings_a_page_that_was_drawn_earlier_up_to_date(cast: Cast, sign
         early = lines.Log()
         early.lines = whole.lines[:after]
         drawn = dict(_by_id(cast, early))
-        pushed, _ = presenting.push(later.pk, rules.person(cast.otto.pk), after=after)
+        pushed, _ = pushing.push(later.pk, rules.person(cast.otto.pk), after=after)
         for root in re.findall(r'id="([\w-]+)" hx-swap-oob="morph"', pushed):
             assert root in drawn, (after, root)
 
@@ -205,7 +205,7 @@ def test_a_push_brings_the_steps_that_a_fork_had_taken_over_and_does_anew(cast: 
         early = lines.Log()
         early.lines = whole.lines[:after]
         drawn = dict(_by_id(cast, early))
-        pushed, _ = presenting.push(run.pk, rules.person(cast.otto.pk), after=after)
+        pushed, _ = pushing.push(run.pk, rules.person(cast.otto.pk), after=after)
         roots = re.findall(r'id="([\w-]+)" hx-swap-oob="morph"', pushed)
         assert set(roots) <= set(drawn), after
         if whole.lines[after]["body"]["type"] == "step.started":
@@ -229,19 +229,19 @@ def _by_id(cast: Cast, log: lines.Log) -> Iterator[tuple[str, str]]:
 def test_a_push_sends_only_the_sections_that_changed(cast: Cast) -> None:
     log = lines.proposed()
     run = play(cast, log)
-    pushed, _ = presenting.push(run.pk, rules.person(cast.riley.pk), after=run.seq - 1)
+    pushed, _ = pushing.push(run.pk, rules.person(cast.riley.pk), after=run.seq - 1)
     roots = re.findall(r'id="([\w-]+)" hx-swap-oob="morph"', pushed)
     assert "s4" in roots and "s3" not in roots and "run-timeline" not in roots
 
 
 def test_a_push_to_who_has_read_everything_is_empty(cast: Cast) -> None:
     run = play(cast, lines.proposed())
-    assert presenting.push(run.pk, rules.person(cast.riley.pk), after=run.seq) == ("", run.seq)
+    assert pushing.push(run.pk, rules.person(cast.riley.pk), after=run.seq) == ("", run.seq)
 
 
 def test_a_push_says_that_nothing_follows_once_the_run_has_ended(cast: Cast) -> None:
     run = play(cast, lines.finished())
-    pushed, _ = presenting.push(run.pk, rules.person(cast.riley.pk), after=run.seq - 1)
+    pushed, _ = pushing.push(run.pk, rules.person(cast.riley.pk), after=run.seq - 1)
     assert "data-live-end" in pushed and f'data-seq="{run.seq}"' in pushed
 
 
@@ -541,10 +541,10 @@ def test_of_a_very_long_section_the_newest_rows_are_drawn_and_the_rest_is_one_li
 
 def test_pushes_to_many_viewers_share_one_reading_of_the_log(cast: Cast, django_assert_max_num_queries: Any) -> None:
     run = play(cast, lines.proposed())
-    first, _ = presenting.push(run.pk, rules.person(cast.riley.pk), after=0)
+    first, _ = pushing.push(run.pk, rules.person(cast.riley.pk), after=0)
     actor = rules.person(cast.riley.pk)
     with django_assert_max_num_queries(5):  # the run, names, who decides and of which group, who steers
-        again, _ = presenting.push(run.pk, actor, after=0)
+        again, _ = pushing.push(run.pk, actor, after=0)
     assert re.sub(r'data-p="\d+"', "", first) == re.sub(r'data-p="\d+"', "", again)
 
 
