@@ -163,7 +163,7 @@ class Group:
 
 @dataclass(frozen=True)
 class LooseEnd:
-    """An action that somebody allowed, and of which the end is not known. `text` is a rendition; `state` is approved (not begun) or unknown."""
+    """An action that somebody allowed, and of which the end is not known. `text`: a rendition; `state`: approved (not begun) or unknown."""
 
     action_id: UUID
     text: str

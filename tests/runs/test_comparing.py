@@ -1,6 +1,5 @@
 """Two runs beside each other: rows are matched by what they are about, compared by the bytes, and shown as renditions."""
 
-
 import pytest
 from django.test import Client
 
