@@ -143,6 +143,7 @@ def stalled(draft: Draft, line: Line) -> None:
 def parked(draft: Draft, line: Line) -> None:
     why, detail = (PARKED.get(line.word("reason"), line.word("reason")),), line.text("detail")
     draft.move("parked", line, why, detail)
+    draft.trouble()
     # the tries right above it end with what failed
     tried = line.word("reason") == "retries_exhausted" and any(draft.rows[row].tries for row in draft.stretches[-1].rows[-1:])
     lines: tuple[Rich, ...] = (("A person must choose how it goes on.",),) if tried else ((detail,),) if detail else ()

@@ -51,6 +51,7 @@ class Stretch:
     rows: list[int] = field(default_factory=list)
     under_way: dict[Tool, set[int]] = field(default_factory=dict)  # the rows that tell of nothing but a tool, and not of its end
     asked: str = ""  # the action that was proposed last in it
+    failed: bool = False  # a step failed in it, or the run got stuck, and no step was completed since
 
 
 def _only_tool(title: Rich) -> Tool | None:
@@ -175,7 +176,7 @@ class Draft:
         if self.here.kind == "step" and self.here.number == number:
             self.here.ended, self.here.state, self.here.changed = None, "running", line.seq
             return
-        self.close(line.at, line.seq)
+        self.leave(line)
         visits = 1 + sum(1 for each in self.stretches if each.number == number)
         key = f"s{number}" if visits == 1 else f"s{number}-{visits}"
         self.stretches.append(Stretch(key, "step", number, line.at, opened=line.seq, changed=line.seq))
@@ -184,10 +185,19 @@ class Draft:
         """Leave the steps: what follows is the report and the ending."""
         if self.here.kind == "end":
             return
-        self.close(line.at, line.seq)
+        self.leave(line)
         ends = 1 + sum(1 for each in self.stretches if each.kind == "end")
         key = "end" if ends == 1 else f"end-{ends}"
         self.stretches.append(Stretch(key, "end", began=line.at, state="", opened=line.seq, changed=line.seq))
+
+    def trouble(self) -> None:
+        """What is open failed, as things stand."""
+        if self.here.kind == "step" and self.here.ended is None:
+            self.here.failed = True
+
+    def leave(self, line: Line) -> None:
+        """Something else begins: what was open is over, as it stands."""
+        self.close(line.at, line.seq, "failed" if self.here.failed else "done")
 
     def close(self, at: datetime, seq: int, state: str = "done") -> None:
         if self.here.kind == "step" and self.here.ended is None:
@@ -196,6 +206,7 @@ class Draft:
             asked = self.actions.get(self.here.asked)
             came_to = asked.state if asked and asked.state in NOT_ALLOWED else state
             self.here.ended, self.here.state, self.here.changed = at, came_to if state == "done" else state, seq
+            self.here.failed = False
 
     # the run -----------------------------------------------------------------------------------------------------------------------
 

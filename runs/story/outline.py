@@ -38,6 +38,7 @@ def _section(draft: Draft, stretch: Stretch, firsts: list[int]) -> Section:
         items=tuple(_apart(draft.rows[row], firsts) for row in stretch.rows),
         opened=stretch.opened,
         changed=stretch.changed,
+        anew=bool(stretch.number) and next(each for each in reversed(draft.stretches) if each.number == stretch.number) is not stretch,
     )
 
 

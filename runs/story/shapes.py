@@ -208,6 +208,12 @@ class Section:
     items: tuple[Item, ...] = ()
     opened: int = 0  # the event that opened it
     changed: int = 0  # the last event that changed it
+    anew: bool = False  # the same step of the plan was come back to later
+
+    @property
+    def word(self) -> str:
+        """The word of its state where that says more than the state's own."""
+        return "Failed, done anew below" if self.state == "failed" and self.anew else ""
 
     @property
     def instant(self) -> bool:

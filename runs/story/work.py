@@ -112,9 +112,9 @@ def step_completed(draft: Draft, line: Line) -> None:
 
 @tells("step.failed")
 def step_failed(draft: Draft, line: Line) -> None:
+    draft.trouble()
     row = _row_of(draft, line)
-    detail = line.text("detail")
-    told: Rich = (detail,) if detail else (TROUBLE.get(line.word("error"), line.word("error")),)
+    told: Rich = (line.text("detail") or TROUBLE.get(line.word("error"), line.word("error")),)
     if row is None:
         draft.add(line, "tool", ("Step failed: ", Step(line.word("step"))), icon="fail", state="failed", lines=(told,))
         return

@@ -267,6 +267,23 @@ def test_what_a_fork_only_found_is_told_as_the_deed_of_the_run_it_was_forked_fro
     assert "Nothing more was done outside: all of it was there already." in [said(line) for line in story.now.lines]
 
 
+def test_a_step_that_was_left_after_it_failed_is_not_called_done() -> None:
+    log = lines.drafted()
+    log.add("step.started", {"step": "propose.send_email#1", "kind": "propose", "plan_step": 4}, who="agent")
+    log.add("run.parked", {"reason": "error"}, detail="The workflow’s code failed.")
+    log.add("deadletter.resolved", {"letter": NOTE, "choice": "retry", "step": "model.draft-reply#1"}, who="riley")
+    log.add("run.queued", {"reason": "recovered"})
+    log.add("step.started", {"step": "model.draft-reply#1", "kind": "model", "plan_step": 3}, who="agent")
+    story = fold(log.lines)
+    assert (section(story, "s4").state, section(story, "s4").word) == ("failed", "")
+    assert (section(story, "s3").state, section(story, "s3").word) == ("done", ""), "it had been done, and is done anew"
+    lines.completed(log, "model.draft-reply#1", 3)
+    log.add("step.started", {"step": "propose.send_email#1", "kind": "propose", "plan_step": 4}, who="agent")
+    lines.completed(log, "propose.send_email#1", 4)
+    story = fold(log.lines)
+    assert section(story, "s4").word == "Failed, done anew below" and section(story, "s4-2").state == "done"
+
+
 def test_attempts_after_trying_again_go_on_in_their_order() -> None:
     log = failing(1)
     log.add("run.parked", {"reason": "retries_exhausted", "step": "read_ticket#1"}, detail="504 from the desk")
