@@ -24,7 +24,7 @@ from artifacts import vault
 from config import clock
 from runs.engine import ledger
 from runs.engine.tools import TOOLS, Tool
-from runs.story.titles import DONE, UNITS
+from runs.story.titles import DONE, NOTHING, UNITS
 
 Mode = Literal["rest", "armed", "reject", "edit"]
 
@@ -321,21 +321,23 @@ def _too_few(action: ProposedAction, people: Sequence[User], votes: Sequence[Vot
 def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> Iterable[tuple[str, str]]:
     missing = max(action.policy.quorum, 1) - _given(votes) - 1
     done = "sent" if action.effect == "send" else "run"
+    told, nothing = DONE.get(action.card, f"This is {done}"), NOTHING.get(action.card, f"Nothing is {done}")
+    then = f"{told[:1].lower()}{told[1:]}, once."
     if missing > 0:
-        yield "Approve", f"Waits for {missing} more, then this is {done}, once."
+        yield "Approve", f"Waits for {missing} more, then {then}"
     elif action.executor == "agent":
         yield "Approve", "The agent may run exactly this, once. Handrail cannot see the call."
     elif ledger.is_undo(action.step):
-        yield "Approve", f"This is {done}, once. Undoing goes on with what is left."
+        yield "Approve", f"{told}, once. Undoing goes on with what is left."
     elif around.next_step and around.next_step != tool_title(action):
-        yield "Approve", f"The run goes on with “{around.next_step}”, and this is {done}, once."
+        yield "Approve", f"The run goes on with “{around.next_step}”, and {then}"
     else:
-        yield "Approve", f"This is {done}, once."
+        yield "Approve", f"{told}, once."
     if ledger.is_undo(action.step):
-        yield "Reject", f"Nothing is {done}. What it would undo stays as it is, and the run is stuck until an operator chooses."
+        yield "Reject", f"{nothing}. What it would undo stays as it is, and the run is stuck until an operator chooses."
     else:
-        yield "Reject", f"Nothing is {done}. The agent gets your reason."
-    yield "No answer", f"Nothing is {done}."
+        yield "Reject", f"{nothing}. The agent gets your reason."
+    yield "No answer", f"{nothing}."
 
 
 def _undo(action: ProposedAction) -> tuple[str, str, str] | None:

@@ -214,5 +214,7 @@ def _joined(found: list[Claim]) -> Iterable[Claim]:
 def _short(value: str) -> str:
     if len(value) <= LONGEST:
         return value
-    cut = value[:LONGEST].rsplit(" ", 1)[0].rstrip(" ,;:.")
+    begins = value[:LONGEST]
+    whole = begins.rfind(". ")  # a whole sentence tells more than the first words of the next
+    cut = (begins[:whole] if whole > LONGEST // 3 else begins.rsplit(" ", 1)[0]).rstrip(" ,;:.")
     return f"{cut}…”" if value.startswith("“") else f"{cut}…"

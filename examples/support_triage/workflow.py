@@ -103,7 +103,8 @@ def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[
     reply = run.artifact("reply.txt", written.body, label="personal")
     files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
     cites = [*sources.values(), reply]
-    run.milestone("Reply ready for review", detail=written.summary, label="personal", cites=cites)
+    reason = f"{written.summary} From the ticket, #{sources['ticket']}, and the account, #{sources['account']}."
+    run.milestone("Reply ready for review", detail=reason, label="personal", cites=cites)
     answer = run.propose(
         send_email,
         to=[mailbox(message.sender_name, message.sender_address)],
@@ -113,7 +114,7 @@ def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[
         in_reply_to=message.message_id,
         references=[*message.references, message.message_id] if message.message_id else [],
         attachments=files,
-        reason=f"{written.summary} From the ticket, #{sources['ticket']}, and the account, #{sources['account']}.",
+        reason=reason,
         answers=Answers("answer-question", {"ticket": message, "account": account, "sources": sources | {"reply": reply.seq}}),
     )
     return answer, reply

@@ -104,6 +104,8 @@ def _settle(draft: Draft, line: Line, *told: Any, card: bool = True) -> None:
     """The proposal no longer waits. `card=False`: it became void, so its card goes."""
     row = draft.proposals.get(line.word("action"))
     fields: dict[str, Any] = {"state": ""} if card else {"state": "", "facts": ()}
+    if not card and row in draft.rows and draft.rows[row].lines:  # what is void tells its reason to who opens it
+        fields |= {"lines": (), "more": "Its reason", "folded": draft.rows[row].lines}
     draft.change(row, **fields)
     if told:
         draft.also(row, *told)

@@ -8,7 +8,8 @@ from runs.story.wire import spoken
 APPROVED = "what was approved"
 # what one of a kind of card is called
 UNITS = {"email": "e-mail", "record": "change", "payment": "payment", "sql": "statement", "http": "request", "command": "command"}
-DONE = {"email": "The e-mail is sent", "payment": "The payment is made"}
+DONE = {"email": "The e-mail is sent", "payment": "The payment is made", "record": "The change is made"}
+NOTHING = {"payment": "Nothing is paid", "record": "Nothing is changed"}
 OWNERS = ("email", "address", "customer", "person", "account")  # arguments that say whose it is
 
 

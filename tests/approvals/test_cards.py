@@ -293,10 +293,10 @@ def test_of_a_record_that_was_edited_each_field_is_compared_for_itself():
     rows = changes.between(an_action({"after": before, "record": "1"}), an_action({"after": after, "record": "1"}), None).rows
     said = [(row.title, *("".join(text for _, text in side) for side in (row.before, row.after)), row.changed) for row in rows]
     assert said == [
-        ("after: billing address", "Hutnicza 12", "Hutnicza 14", True),
-        ("after: new", "Not there", cards.empty_word(None), True),
-        ("after: gone", "Yes", "Not there", True),
-        ("after: X-Id", "7", "7", False),
+        ("Billing address", "Hutnicza 12", "Hutnicza 14", True),
+        ("New", "Not there", cards.empty_word(None), True),
+        ("Gone", "Yes", "Not there", True),
+        ("X-Id", "7", "7", False),
         ("record", "1", "1", False),
     ]
 

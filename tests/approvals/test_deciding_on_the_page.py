@@ -192,7 +192,9 @@ def test_two_of_two_are_counted_and_the_second_runs_it(cast, client):
     proposed = propose_mail(cast)
     client.force_login(cast.riley)
     assert "0 of 2 approved" in text(client.get(proposed.url()))
+    client.post(proposed.url("claim"))
     post(client, proposed)
+    assert proposed.again().claimed_by is None, "who has approved is on it no more"
     page = client.get(proposed.url())
     assert "1 of 2 approved" in text(page) and 'name="do"' not in page.content.decode()
     assert "You have decided. It waits for another reviewer." in text(page)

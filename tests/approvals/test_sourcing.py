@@ -107,6 +107,11 @@ def test_a_long_answer_gives_no_endless_list():
     assert claims("", {}, upto=9) == () and isinstance(found[0], Claim)
 
 
+def test_a_long_quotation_ends_with_a_whole_sentence():
+    quoted = "“We were charged twice for INV-20931. Our bank shows two payments of EUR 1,284.00 on 24 November, both to Fernhill.”"
+    assert claims(f"She says: {quoted} (#9).", SOURCES, upto=30)[0].values == ("“We were charged twice for INV-20931…”",)
+
+
 def test_behind_very_many_that_stand_there_one_that_does_not_is_still_said():
     answer = " ".join(f"It is INV-{number} (#{number})." for number in range(1, 20)) + " She has asked for this since May."
     found = claims(answer, {number: Source(f"INV-{number}" if number != 19 else "") for number in range(1, 20)}, upto=30)

@@ -120,7 +120,7 @@ def proposed() -> Log:
     return log
 
 
-def propose(log: Log, action: str, tool: str, effect: str, *, needs: int, subject: str) -> int:
+def propose(log: Log, action: str, tool: str, effect: str, *, needs: int, subject: str, **more: Any) -> int:
     data = {
         "action": action,
         "digest": DIGEST,
@@ -135,7 +135,7 @@ def propose(log: Log, action: str, tool: str, effect: str, *, needs: int, subjec
         "recipients": 1,
     }
     canonical = '{"arguments":{"to":["marta@brightwater.example"],"subject":"Your duplicate charge","body":"Dear Marta"}}'
-    return log.add("action.proposed", data, subject=subject, canonical=words(canonical, "personal", "application/json"))
+    return log.add("action.proposed", data, subject=subject, canonical=words(canonical, "personal", "application/json"), **more)
 
 
 def approved() -> Log:

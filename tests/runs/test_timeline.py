@@ -66,6 +66,15 @@ def test_a_run_that_was_not_allowed_its_reply_says_so_and_why() -> None:
     assert said(card.lines[-1]) == "Rejected at <At>, so nothing was sent."
 
 
+def test_a_request_that_is_void_tells_its_reason_to_who_opens_it() -> None:
+    log = lines.drafted()
+    lines.propose(log, SEND, "send_email", "send", needs=1, subject="E-mail", reason="She asked why.")
+    log.add("action.withdrawn", {"action": SEND, "reason": "revised"})
+    [card] = [each for each in items(fold(log.lines)) if each.kind == "proposal"]
+    assert (card.more, [said(line) for line in card.folded]) == ("Its reason", ["She asked why."])
+    assert [said(line) for line in card.lines] == ["Withdrawn at <At> for a change of plan."]
+
+
 def test_each_step_of_the_plan_holds_what_happened_in_it() -> None:
     story = fold(lines.finished().lines)
     assert [s.key for s in story.sections] == ["start", "s1", "s2", "s3", "s4", "s5", "s6", "end"]
