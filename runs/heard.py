@@ -14,7 +14,10 @@ from runs.models import Event, Run
 from runs.story.course import FAILED, PARKED, cancelled_words
 
 RECENT_STEPS = 200  # events from the end in which the current step of a run is looked for
-HEARD = ("action.proposed", "effect.done", "effect.undone", "action.decided", "plan.set", "run.failed", "run.parked", "run.cancelled")
+HEARD = (
+    *("action.proposed", "action.decided", "action.expired", "effect.done", "effect.undone"),
+    *("plan.set", "run.failed", "run.parked", "run.cancelled"),
+)
 
 
 @dataclass
@@ -28,7 +31,7 @@ class Heard:
     step_title: str = ""
     why: str = ""
     asked: str = ""  # the payload of what it asked for last, then its rendition
-    rejected: bool = False
+    refused: str = ""  # what it asked for last was not allowed: a reviewer rejected it, or nobody decided in time
     titles: dict[str, str] = field(default_factory=dict)
 
 
@@ -54,13 +57,15 @@ def heard_of(runs: list[Run]) -> dict[UUID, Heard]:
 def _hear(heard: Heard, kind: str, data: Mapping[str, Any], payloads: dict[str, str]) -> None:
     match kind:
         case "action.proposed":
-            heard.asked = payloads.get("subject", "")
+            heard.asked, heard.refused = payloads.get("subject", ""), ""
         case "effect.done":
             heard.done += 1
         case "effect.undone":
             heard.undone += 1
         case "action.decided":
-            heard.rejected = data["verdict"] == "rejected"
+            heard.refused = "a reviewer rejected it" if data["verdict"] == "rejected" else ""
+        case "action.expired":
+            heard.refused = "nobody decided in time"
         case "plan.set":
             heard.steps, heard.titles = data["steps"], payloads
         case "step.started":

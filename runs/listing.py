@@ -103,7 +103,7 @@ class Row:
     until: datetime | None = None
     strong: bool = False
     why: str = ""  # it is stuck: in a few words
-    nothing: bool = False  # it ended, and all that it asked for was rejected
+    nothing: bool = False  # it ended, and was not allowed what it asked for
     asks: str = ""  # what it asks for, where others of the page have its title
 
     @property
@@ -393,14 +393,14 @@ def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], act
         case State.CANCELLING:
             return "The outcome of what is under way", False
         case State.SUCCEEDED if _came_to_nothing(run, heard):
-            return "Nothing was done: a reviewer rejected it", False
+            return f"Nothing was done: {heard.refused}", False
         case State.FAILED | State.CANCELLED:
             return heard.why, False
     return "", False  # what it was stuck by is no longer so
 
 
 def _came_to_nothing(run: Run, heard: Heard) -> bool:
-    return run.state == State.SUCCEEDED.value and bool(heard.rejected) and not heard.done
+    return run.state == State.SUCCEEDED.value and bool(heard.refused) and not heard.done
 
 
 def _reviewers(run: Run, people: Iterable[Any], actor: Actor) -> str:
