@@ -166,6 +166,11 @@ class Listing:
         return next((f"{word.lower()} " for key, word, _ in GROUPS if key == self.wanted.group), "")
 
     @property
+    def spent(self) -> bool:
+        """Whether any of these runs has used a part of its budget that can be told."""
+        return any(row.percent for row in self.rows)
+
+    @property
     def all_states(self) -> str:
         """The address's query without its state."""
         named = {"q": self.wanted.q, "view": self.wanted.view, "team": self.wanted.team}

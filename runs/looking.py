@@ -109,15 +109,15 @@ class Then:
 
     @property
     def spent(self) -> str:
-        """€1.92, 184,000 tokens, 38 h"""
+        """€1.92, 184,000 tokens, 38 h in models and tools"""
         used = self.story.usage
         worked = used.tool_ms + used.model_ms
         parts = [
-            amount("cost_micro", used.cost_micro),
+            amount("cost_micro", used.cost_micro) if used.cost_micro else "",
             f"{used.tokens:,} tokens" if used.tokens else "",
-            spell(worked / 1000) if worked else "",
+            f"{spell(worked / 1000)} in models and tools" if worked else "",
         ]
-        return ", ".join(part for part in parts if part)
+        return ", ".join(part for part in parts if part) or "Nothing"
 
     @property
     def done(self) -> int:

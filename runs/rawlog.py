@@ -60,6 +60,11 @@ class Row:
     shade: str
 
     @property
+    def brief(self) -> Rich:
+        """The summary, and of a note its words alone."""
+        return self.summary[2:] if self.line.type == "note.posted" and self.summary[2:] else self.summary
+
+    @property
     def payload(self) -> Text | None:
         return next(iter(self.line.texts.values()), None)
 

@@ -4,9 +4,10 @@ The map is one drawing, `WIDE` units across, of which each path is drawn by its 
 """
 
 import math
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from runs.story import titles
@@ -152,8 +153,18 @@ def _stops(story: Story) -> Iterable[Stop]:
     begins = [round(100 * (section.opened - 1) / story.seq) for section in opened] + [100]
     if opened and begins[0]:
         yield Stop(begins[0], None, 0)
-    for section, begin, end in zip(opened, begins, begins[1:], strict=False):
-        yield Stop(end - begin, section.title, section.number)
+    named = apart([section.title for section in opened])
+    for section, title, begin, end in zip(opened, named, begins, begins[1:], strict=False):
+        yield Stop(end - begin, title, section.number)
+
+
+def apart(given: Sequence[Text | None]) -> Sequence[Text | None]:
+    """Titles without the words that all of them begin with: there is little room. A mark of something hidden is not cut."""
+    words = [title.text.split(" ") for title in given if title and "⟦" not in title.text]
+    same = len(os.path.commonprefix(words)) if len(words) == len(given) > 1 else 0
+    if not same or any(len(each) == same for each in words):
+        return given
+    return [replace(title, text=" ".join(title.text.split(" ")[same:])) for title in given if title]
 
 
 # What of a section is drawn -----------------------------------------------------------------------------------------------------------

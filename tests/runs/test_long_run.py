@@ -14,6 +14,7 @@ from runs import looking
 from runs.consumers import RunPage
 from runs.models import Glance, Run
 from runs.story import overview
+from runs.story.shapes import Text
 from runs.timeline import fold
 from tests.cast import Cast
 from tests.runs import lines
@@ -246,3 +247,12 @@ def test_a_long_run_is_read_in_as_many_queries_as_a_short_one(
     page(riley, run)
     with django_assert_max_num_queries(26):
         page(riley, run, "?q=kestrel&at=300")
+
+
+def test_the_steps_under_the_map_leave_out_what_all_of_them_begin_with():
+    def texts(*given: str) -> list[Text]:
+        return [Text(each) for each in given]
+
+    assert overview.apart(texts("Sort 2023", "Sort 2024")) == texts("2023", "2024")
+    for those in (texts("Sort", "Sort 2024"), texts("Sort 2023"), texts("Sort ⟦card⟧ 1", "Sort 2"), [None, *texts("Sort 1")], []):
+        assert overview.apart(those) == those
