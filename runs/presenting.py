@@ -23,7 +23,7 @@ from runs.meters import Meter, meters_of, no_price
 from runs.models import Glance, Run
 from runs.places import Kin, kin
 from runs.steering import Choice
-from runs.story import overview
+from runs.story import overview, titles
 from runs.story.shapes import Action, Effect, Made, Story, Who
 
 RELATED = ("agent", "owner", "title", "team")
@@ -241,7 +241,8 @@ class View:
         if self.unknown:
             word = "Say what happened" if self.may_decide else "Read what was tried"
             return Mine(word, self.waiting.id, self.may_decide, page="approvals:outcome")
-        return Mine("Read what it asks for", now.action, primary=False) if now.waits_for == "decision" else None
+        one = titles.one_of(self.waiting.tool).removeprefix("one ")
+        return Mine(f"Read the {one}", now.action, primary=False) if now.waits_for == "decision" else None
 
     @cached_property
     def asked(self) -> questions.Open | None:

@@ -286,7 +286,7 @@ def _attachments(invoice: _Invoice | None) -> tuple[Attachment, ...]:
         return ()
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\r\n")
-    table.writerow(("invoice", "date", "reference", "amount", "currency", "status"))
+    table.writerow(("Invoice", "Date", "Reference", "Amount", "Currency", "Status"))
     for payment in invoice.settled:
         row = (invoice.number, payment.date, payment.reference, f"{payment.amount:.2f}", payment.currency, payment.status)
         table.writerow([_harmless(cell) for cell in row])

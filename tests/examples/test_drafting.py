@@ -45,7 +45,7 @@ def test_the_payment_record_goes_along():
     (file,) = draft(sample("duplicate-charge.eml"), BRIGHTWATER).attachments
     rows = list(csv.DictReader(io.StringIO(file.content.decode())))
     assert (file.name, file.media_type) == ("payments-INV-20931.csv", "text/csv")
-    assert [(row["reference"], row["amount"], row["status"]) for row in rows] == [
+    assert [(row["Reference"], row["Amount"], row["Status"]) for row in rows] == [
         ("PAY-88120", "1284.00", "settled"),
         ("PAY-88121", "1284.00", "settled"),
     ]
