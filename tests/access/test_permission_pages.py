@@ -138,6 +138,7 @@ def test_the_second_admin_confirms_what_the_first_one_asked_for(cast: Cast, djan
     with django_assert_max_num_queries(30):
         his = rafael.get(at)
     assert "Waiting for a second admin" in text(his) and WHY in text(his) and 'value="confirm"' in his.content.decode()
+    assert "Would change Access log" in text(his) and text(his).count("Access log Who changed") == 1, "what is asked for comes first"
     assert 'value="confirm"' not in browser(cast.morgan).get(at).content.decode()
     assert rafael.post(at, {"do": "confirm"}).status_code == 302
     assert rules.can(actor(cast.otto), "audit.view", cast.workspace.pk)

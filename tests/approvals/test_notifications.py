@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -427,6 +428,17 @@ def test_an_address_that_says_itself_that_it_is_private_is_not_kept(host, settin
 def test_when_it_is_quiet_and_until_when(wanted, at, over):
     found = quiet.over(wanted, datetime.fromisoformat(at))
     assert found == (datetime.fromisoformat(over) if over else None)
+
+
+def test_what_was_chosen_for_a_channel_that_is_not_set_up_is_kept_and_can_not_be_ticked(cast, mailbox):
+    browser = Client()
+    browser.force_login(cast.sam)
+    page = browser.get("/notifications").content.decode()
+    assert re.search(r'name="waits" value="webhook" aria-label="[^"]+" disabled', page), "there is no webhook"
+    posted = re.findall(r'<input type="hidden" name="(\w+)" value="(webhook)">', page)
+    assert ("waits", "webhook") in posted
+    browser.post("/notifications", {name: [value] for name, value in posted} | {"zone": "UTC"})
+    assert "webhook" in preferences.of(cast.sam.pk).channels["waits"]
 
 
 def test_a_person_keeps_what_they_chose_and_sees_the_secret_once(cast, hook, mailbox, django_assert_max_num_queries):
