@@ -10,6 +10,7 @@ import orjson
 from django.db.models import F, Q
 
 from artifacts import vault
+from runs.engine import ledger
 from runs.models import Event, Run
 from runs.story.course import FAILED, PARKED, cancelled_words
 
@@ -36,7 +37,7 @@ class Heard:
 
 
 def heard_of(runs: list[Run]) -> dict[UUID, Heard]:
-    """Effects, current step and reason of each, from one read of their logs and one of the texts."""
+    """Effects, current step and reason of each, from one read of their logs, one of what was undone later and one of the texts."""
     heard: dict[UUID, Heard] = defaultdict(Heard)
     if not runs:
         return heard
@@ -45,6 +46,8 @@ def heard_of(runs: list[Run]) -> dict[UUID, Heard]:
     rows = Event.objects.filter(told | step, run_month__in={run.month for run in runs}, run_id__in=[run.pk for run in runs])
     for run_id, kind, body, payloads in rows.order_by("run_id", "seq").values_list("run_id", "type", "body", "payloads"):
         _hear(heard[run_id], kind, orjson.loads(body)["data"], payloads)
+    for run_id, undone in ledger.counted_undone_after(runs).items():
+        heard[run_id].undone += undone
     titles = {run_id: each.titles.get(f"step_{each.step}") for run_id, each in heard.items()}
     texts = vault.shown(UUID(pk) for pk in (*titles.values(), *(each.asked for each in heard.values())) if pk)
     for run_id, pk in titles.items():

@@ -7,7 +7,7 @@ from runs import lifecycle
 from runs.engine import undoing
 from runs.engine.undoing import Undoing
 from runs.models import Run
-from runs.story.shapes import Effect, Elsewhere, Rich
+from runs.story.shapes import Effect, Elsewhere, Part, Rich, Tool
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,21 @@ def ledgered(run: Run, effects: Iterable[Effect], *, may: bool) -> list[Ledgered
         return [Ledgered(effect) for effect in found]
     later = undoing.of(run)
     return [_row(effect, later.get(effect.seq), may) for effect in found]
+
+
+def row_of(rows: Iterable[Ledgered], seq: int) -> Ledgered | None:
+    """The row of the effect that event `seq` tells of, if there is more to say of it than that event does."""
+    return next((row for row in rows if row.effect.seq == seq and (row.later or row.may_undo)), None)
+
+
+def undone_since(rows: Iterable[Ledgered]) -> Rich:
+    """What of it was undone after the run's end, and by which run: what its own log can’t say. Empty if nothing was."""
+    parts: list[Part] = []
+    for row in rows:
+        if row.later and row.later.undone:
+            by = Elsewhere(str(row.later.run.pk), row.later.run.ref)
+            parts += ["; " if parts else "Undone since: ", row.effect.subject or Tool(row.effect.tool), ", by ", by]
+    return (*parts, ".") if parts else ()
 
 
 def _row(effect: Effect, later: Undoing | None, may: bool) -> Ledgered:

@@ -34,8 +34,9 @@ def figures(first: Side, second: Side) -> Iterator[Figure]:
 
 
 def _left(side: Side) -> str:
-    done = [effect for effect in side.view.story.effects if effect.seq > side.after and effect.state in ("done", "undone", "failed")]
-    words = [(effect.subject.text if effect.subject else effect.tool) + (", undone" if effect.state == "undone" else "") for effect in done]
+    done = [row for row in side.view.ledger if row.effect.seq > side.after and row.state in ("done", "undone", "failed")]
+    named = [(row, row.effect.subject.text if row.effect.subject else row.effect.tool) for row in done]
+    words = [name + (", undone" if row.state == "undone" else "") for row, name in named]
     return "; ".join(words[:4]) + (f" and {len(words) - 4} more" if len(words) > 4 else "") if words else "Nothing"
 
 

@@ -1,6 +1,7 @@
 """What a run did outside, as its log has it, and what of that was undone."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -60,6 +61,18 @@ def undone_after(row: Run) -> frozenset[int]:
         return frozenset()
     done = Event.objects.filter(run__in=undoings(row), type="effect.done").values_list("run__parent_step", flat=True)
     return frozenset(map(undoes, done))
+
+
+def counted_undone_after(runs: Iterable[Run]) -> Mapping[UUID, int]:
+    """How many effects of each of these runs were undone by runs of their own after its end. One query, or none."""
+    ended = [run.pk for run in runs if run.ended_at is not None]
+    if not ended:
+        return {}
+    undoing = Event.objects.filter(
+        type="effect.done", run__parent_id__in=ended, run__workflow=UNDO, run__parent_step__startswith=f"{UNDO}-"
+    )
+    done = set(undoing.values_list("run__parent_id", "run__parent_step"))
+    return Counter(run for run, _ in {(run, undoes(step)) for run, step in done})
 
 
 def undoings(row: Run) -> QuerySet[Run]:

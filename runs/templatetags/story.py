@@ -15,6 +15,7 @@ from access.ids import as_uuid
 from access.templatetags.handrail import LABELS, clock_, digest, icon, sensitivity, spell
 from artifacts.gist import gist
 from artifacts.templatetags.renditions import one_line, quote, rendition, unbroken
+from runs import ledgered
 from runs.presenting import name_of
 from runs.story import overview, shapes, titles, work
 from runs.story.wire import moment
@@ -72,6 +73,18 @@ def folded(view: Any, section: shapes.Section) -> bool:
 def drawn_of(section: shapes.Section, view: Any) -> overview.Stretched:
     """The rows of a section that are drawn."""
     return overview.stretched(section, view.at, long=view.long, new=view.new_at, hits=view.hits)
+
+
+@register.simple_tag
+def ledger_row(item: shapes.Item, view: Any) -> ledgered.Ledgered | None:
+    """What became after the run's end of the effect that a row tells of."""
+    return ledgered.row_of(view.ledger, item.first) if item.kind == "effect" and not (view.live or view.at) else None
+
+
+@register.simple_tag
+def undone_since(view: Any) -> shapes.Rich:
+    """What was undone after the run's end."""
+    return () if view.live else ledgered.undone_since(view.ledger)
 
 
 @register.simple_tag

@@ -498,7 +498,7 @@ def test_the_list_takes_a_fixed_number_of_queries(cast: Cast, sign_in: SignIn, d
     for number in range(30):
         play(cast, [lines.proposed, lines.finished, lines.drafted][number % 3](), ref=f"RN-{number:04d}")
     client = sign_in(cast.riley)
-    with django_assert_max_num_queries(21):
+    with django_assert_max_num_queries(22):  # one of them for what was undone after the end
         page(client, "/runs")
 
 

@@ -7,6 +7,9 @@ from access.rules import person
 from approvals import decisions, policy
 from approvals.models import ProposedAction
 from artifacts import vault
+from runs import presenting, reading
+from runs.beside.figures import figures
+from runs.beside.legs import Side
 from runs.engine import executor, ledger, sweep, undoing
 from runs.engine.undoing import AlreadyUndone, CannotBeUndone, GoesOn, PeopleUndo, ReasonWanted
 from runs.models import Run
@@ -160,6 +163,16 @@ def test_otto_undoes_it_on_its_page_and_by_the_api(cast, run, outside, django_as
     assert walk(made) == "succeeded"
     shown = client.get(f"/runs/{run.pk}").content.decode()
     assert "Undone by" in shown and made.ref in shown and f'href="{page}"' not in shown
+    ended = shown[shown.index('id="run-now"') :].partition("</section>")[0]
+    assert "Undone since: " in ended and made.ref in ended
+    row = shown[shown.index(f'id="e{second(run)}"') :].partition("</li>")[0]
+    assert "Undone by" in row and made.ref in row
+    listed = client.get("/runs").content.decode().partition(f'mono">{run.ref}')[2]
+    assert "3 done, 1 undone, 0 waiting" in listed.partition("</tr>")[0]
+    ran = Run.objects.get(pk=run.pk)
+    side = Side(presenting.view(ran, person(cast.otto.pk)), reading.told(ran).lines)
+    [left] = [figure.first for figure in figures(side, side) if figure.name == "Left the company"]
+    assert left.count(", undone") == 1
     again = client.post(page, {"reason": "Once more."})
     assert again.status_code == 409 and again.content.decode().count("This was undone before.") == 1
     part = client.get(f"/runs/{made.pk}").content.decode()
