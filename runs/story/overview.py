@@ -187,20 +187,24 @@ def stretched(section: Section, at: int, *, long: bool = False, new: int = 0, hi
     if not within(section, at):
         begin = max(0, len(rows) - NEWEST)
         drawn = rows[begin:]
-        return Stretched(_left_out(rows[:begin]), tuple(_alike_as_one(drawn, new, hits)) if long else drawn, None)
+        return Stretched(
+            _left_out(rows[:begin], drawn[0] if drawn else None), tuple(_alike_as_one(drawn, new, hits)) if long else drawn, None
+        )
     middle = max(number for number, row in enumerate(rows) if row.first <= at)
     begin, end = max(0, middle - AROUND), middle + AROUND + 1
-    return Stretched(_left_out(rows[:begin]), rows[begin:end], _left_out(rows[end:]), rows[middle].first)
+    return Stretched(_left_out(rows[:begin], rows[begin]), rows[begin:end], _left_out(rows[end:]), rows[middle].first)
 
 
-def _left_out(rows: Sequence[Item]) -> Gap | None:
+def _left_out(rows: Sequence[Item], behind: Item | None = None) -> Gap | None:
     if not rows:
         return None
-    return _gap(rows, ", ".join(each for each in (_same(rows), came_to(rows)) if each))
+    return _gap(rows, behind, ", ".join(each for each in (_same(rows), came_to(rows)) if each))
 
 
-def _gap(rows: Sequence[Item], told: str) -> Gap:
-    return Gap(rows[0].first, max(row.last for row in rows), len(rows), told, all(row.quiet for row in rows))
+def _gap(rows: Sequence[Item], behind: Item | None, told: str) -> Gap:
+    """These rows as a gap. A row may go on after others began: the gap ends where what is drawn `behind` it begins."""
+    last = max(row.last for row in rows)
+    return Gap(rows[0].first, min(last, behind.first - 1) if behind else last, len(rows), told, all(row.quiet for row in rows))
 
 
 def _same(rows: Sequence[Item]) -> str:
@@ -228,7 +232,7 @@ def _alike_as_one(rows: Sequence[Item], new: int, hits: Collection[int]) -> Iter
             end = max(end, at + 1)
             yield from rows[at:end]
         else:
-            yield _gap(rows[at:shown], f"{named.total():,} alike: {', '.join(named)}")
+            yield _gap(rows[at:shown], rows[shown], f"{named.total():,} alike: {', '.join(named)}")
             yield from rows[shown:end]
         at = end
 
@@ -260,7 +264,7 @@ def came_to(items: Sequence[Item]) -> str:
     done = sum(row.kind == "effect" and row.state == "done" for row in items)
     undone = sum(row.kind == "effect" and row.state == "undone" for row in items)
     decided = sum(row.kind == "decision" for row in items)
-    failures = sum(row.state == "failed" or any(not each.ok for each in row.tries) for row in items)
+    failures = sum(sum(not each.ok for each in row.tries) or row.state == "failed" for row in items)
     files = sum(row.kind == "artifact" for row in items)
     reached = sum(row.kind == "milestone" for row in items)
     counted = (

@@ -190,6 +190,10 @@ class Item:
         return len(self.tries) > 1 and len(told) == 1 and not any(each.ok for each in self.tries)
 
     @property
+    def failures(self) -> int:
+        return sum(not each.ok for each in self.tries)
+
+    @property
     def last_failure(self) -> Try | None:
         return next((each for each in reversed(self.tries) if not each.ok), None)
 

@@ -23,6 +23,7 @@ TROUBLE = {
     "limit": "a limit was reached",
     "error": "it failed",
 }
+NO_REASON = "no reason was given"
 TOLD: Rich = ("Told by the agent; Handrail did not see it.",)  # of a step of an agent outside
 RECORD = 60  # characters of a record's name
 SENSITIVE = ("personal", "secret", "")  # labels that are named in the story
@@ -169,7 +170,7 @@ def tool_ended(draft: Draft, line: Line) -> None:
     why: Rich = (detail,) if detail else ("nobody knows whether it happened",) if outcome == "unknown" else ()
     if detail and took:  # what somebody wrote as a sentence goes on
         why = (replace(detail, text=detail.text.rstrip().rstrip(".")),)
-    told = (*(why or (TROUBLE.get(line.word("error"), "it failed"),)), *took)
+    told = (*(why or (NO_REASON if line.word("error") == "error" else TROUBLE.get(line.word("error"), NO_REASON),)), *took)
     state = "waiting" if outcome == "unknown" else "failed"
     draft.change(row.first, last=line.seq, state=state, quiet=False, tries=(*row.tries, Try(number, line.seq, False, told)))
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -146,6 +147,13 @@ def test_of_what_is_alike_the_last_that_a_story_shows_is_drawn() -> None:
     drawn = overview.stretched(section, 0, long=True).items
     (gap,) = (number for number, each in enumerate(drawn) if isinstance(each, overview.Gap))
     assert [row.quiet for row in drawn[gap + 1 :]] == [False, True], "the last batch, and where it was kept"
+
+
+def test_a_gap_ends_where_what_is_drawn_after_it_begins() -> None:
+    section = batches(40)
+    goes_on = replace(section, items=(replace(section.items[0], last=section.last), *section.items[1:]))
+    drawn = overview.stretched(goes_on, section.items[-3].first)
+    assert drawn.before and drawn.before.last == drawn.items[0].first - 1
 
 
 def test_what_is_looked_for_is_never_in_a_gap() -> None:
