@@ -365,6 +365,10 @@ def _outcome(
         who = "The agent" if editor is None else "You" if str(editor.pk) == actor.id else editor.name
         strong = f"{who} {'changed' if editor is None else 'edited'} this."
         return Outcome("superseded", strong, f"It can no longer be approved. Nothing was {done}.", newer=action.superseded_by_id)
+    if action.state == "withdrawn" and (by := stops.replanned_by(action, around.stages)):
+        strong = f"{'You' if by == actor.id else names.get(by, 'Somebody')} asked for another plan, so this was withdrawn."
+        quote = why.why if (why := stops.taken_back(action)) else ""
+        return Outcome("withdrawn", strong, f"Nothing was {done}.", quote=quote, seq=action.settled_seq)
     if action.closed_why_id is not None:
         return _taken_back(action, actor, around, names, done)
     if action.state == "withdrawn":

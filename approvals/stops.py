@@ -76,6 +76,11 @@ def taken_back(action: ProposedAction) -> TakenBack | None:
     return TakenBack(shown.text if shown else "Erased")
 
 
+def replanned_by(action: ProposedAction, stages: Iterable[Stage]) -> str:
+    """The id of the person who asked for another plan, if that withdrew it."""
+    return next((stage.by for stage in stages if stage.seq == action.settled_seq and stage.why == "revised"), "")
+
+
 def withdrawn_why(action: ProposedAction, stages: Iterable[Stage]) -> str:
     """What withdrew it, as the log tells."""
     return next((WITHDRAWN.get(stage.why, "") for stage in stages if stage.seq == action.settled_seq), "")

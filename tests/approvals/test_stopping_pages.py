@@ -9,9 +9,11 @@ from django.test import Client
 from access import keys
 from access.models import AuditEntry
 from access.rules import SYSTEM, person
-from approvals import policy, presenting
+from approvals import decisions, policy, presenting
 from approvals.models import Decision, Freeze, Grant, ProposedAction
+from artifacts import vault
 from config import clock
+from runs import log
 from runs.models import Event
 from tests.approvals.mailing import propose_mail, sent, text
 from tests.approvals.test_freezing import WHY, approve, frozen
@@ -141,6 +143,18 @@ def test_the_agent_withdraws_and_the_card_swaps_in_place(cast, riley, agent, pro
     late = call(riley, f"actions/{proposed.action.pk}/decisions", verdict="approved", digest=proposed.action.digest)
     assert late.status_code == 409 and late.json()["state"] == "withdrawn"
     assert call(riley, f"actions/{proposed.action.pk}/withdrawal", reason="x y z").json()["type"] == "urn:handrail:problem:agents-withdraw"
+
+
+@pytest.mark.parametrize("note", ["", "Write to Marta alone."])
+def test_what_a_person_had_planned_anew_is_not_called_withdrawn_by_the_agent(cast, riley, proposed, note):
+    by = person(cast.otto.pk)
+    with log.holding(proposed.action.run_id) as held:
+        kept = vault.keep(cast.workspace.pk, note.encode(), label="personal") if note else None
+        assert decisions.withdraw_waiting(held, by=by, note=kept) == 1
+    page = text(riley.get(proposed.url()))
+    assert "Otto asked for another plan, so this was withdrawn. Nothing was sent." in page and (not note or f"“{note}”" in page)
+    assert "The agent withdrew" not in page and "Somebody asked" not in page
+    assert "You asked for another plan" in text(as_(cast.otto).get(proposed.url()))
 
 
 def test_a_program_freezes_lifts_and_reads_what_is_frozen(cast, agent, proposed):
