@@ -4,7 +4,6 @@ A redeemed grant never returns to the pool: its outcome is executed, failed, or 
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -205,20 +204,15 @@ def in_flight(run_id: UUID) -> list[UUID]:
     return list(grants.values_list("action_id", flat=True))
 
 
-def open_outcomes(run_ids: Sequence[UUID]) -> dict[UUID, int]:
-    """How many actions of each of these runs were redeemed and have no known outcome. One query."""
-    grants = Grant.objects.filter(action__run_id__in=run_ids, redeemed_at__isnull=False, outcome__in=OPEN_OUTCOMES)
-    return dict(Counter(grants.values_list("action__run_id", flat=True)))
-
-
 def loose_ends(run_ids: Sequence[UUID]) -> dict[UUID, list[gates.LooseEnd]]:
-    """What of each of these runs was approved and is not begun, and what has no known outcome. One query."""
+    """What of each of these runs was approved and is not begun, and what was begun and has no known outcome. One query."""
     approved = Q(state="approved", grant__redeemed_at=None, grant__voided_at=None, grant__expires_at__gt=clock.now())
-    lost = Q(grant__outcome="unknown")
-    rows = ProposedAction.objects.filter(approved | lost, run_id__in=run_ids).order_by("proposed_at")
+    begun = Q(grant__redeemed_at__isnull=False, grant__outcome__in=OPEN_OUTCOMES)
+    rows = ProposedAction.objects.filter(approved | begun, run_id__in=run_ids).order_by("proposed_at")
+    fields = ("pk", "run_id", "subject__rendition", "effect", "grant__outcome", "grant__redeemed_at")
     found: dict[UUID, list[gates.LooseEnd]] = {}
-    for pk, run_id, text, effect, outcome in rows.values_list("pk", "run_id", "subject__rendition", "effect", "grant__outcome"):
-        state = "unknown" if outcome == "unknown" else "approved"
+    for pk, run_id, text, effect, outcome, redeemed_at in rows.values_list(*fields):
+        state = "approved" if redeemed_at is None else "unknown" if outcome == "unknown" else "begun"
         found.setdefault(run_id, []).append(gates.LooseEnd(pk, "Erased" if text is None else text, effect, state))
     return found
 

@@ -153,9 +153,6 @@ class ApprovalGate:
     def in_flight(self, run_id: UUID) -> list[UUID]:
         return execution.in_flight(run_id)
 
-    def open_outcomes(self, run_ids: Sequence[UUID]) -> Mapping[UUID, int]:
-        return execution.open_outcomes(run_ids)
-
     def loose_ends(self, run_ids: Sequence[UUID]) -> Mapping[UUID, list[gates.LooseEnd]]:
         return execution.loose_ends(run_ids)
 

@@ -104,6 +104,7 @@ class Case:
     sees_events: bool
     may_fork: bool
     after: str = ""  # what it had completed last, if no step of its own failed
+    approved: tuple[LooseEnd, ...] = ()  # what somebody allowed, and of which nothing has left yet
     steps: tuple[tuple[str, str], ...] = ()  # earlier steps from which it can be tried again: name and title, the latest first
 
     @property
@@ -116,6 +117,15 @@ class Case:
         """What is chosen before anybody chose: not what would fail again by what the run itself tells."""
         hopeless = self.detail.rstrip().endswith(HOPELESS)
         return "hand_over" if hopeless else self.options[0].choice
+
+    @property
+    def approved_then(self) -> str:
+        """What becomes of something that is approved, by what is chosen."""
+        last = {"compensate": "undone", "give_up": "given up"}
+        ends = " or ".join(last[option.choice] for option in self.options if option.choice in last)
+        again = "can go out if this is tried again" if any(option.choice == "retry" for option in self.options) else ""
+        told = ", ".join(words for words in (again, f"is withdrawn if this is {ends}" if ends else "") if words)
+        return f"{told[:1].upper()}{told[1:]}." if told else ""
 
     @property
     def stuck_for(self) -> str:
@@ -213,14 +223,14 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
     tools = {run_id: _tools(lines) for run_id, lines in told.items()}
     told = {run_id: [line for line in lines if line[1]["type"] in TOLD] for run_id, lines in told.items()}
     texts = vault.shown(UUID(pk) for lines in told.values() for _, _, payloads in lines for pk in payloads.values())
-    open_ends = gates.current().open_outcomes([run.pk for run in runs])
+    ends = gates.current().loose_ends([run.pk for run in runs])
     places = {(run.workspace_id, run.team_id) for run in runs}
     sees = {place: rules.can(actor, "runs.events", *place) for place in places}
     holders = {place: tuple(recovery.people(*place)) for place in places}
     parents = set(Run.objects.filter(parent__in=runs, state=State.SUCCEEDED).values_list("parent_id", flat=True))
     kin = {run.pk: len(compensation.undoable(run)) for run in runs if run.pk in parents}
     cases = [
-        _case(run, told[run.pk], texts, tools[run.pk], open_ends.get(run.pk, 0), holders[run.workspace_id, run.team_id], kin.get(run.pk))
+        _case(run, told[run.pk], texts, tools[run.pk], ends.get(run.pk, []), holders[run.workspace_id, run.team_id], kin.get(run.pk))
         for run in runs
         if told.get(run.pk)
     ]
@@ -285,14 +295,14 @@ def _case(
     lines: Sequence[Told],
     texts: Mapping[UUID, Shown],
     tools: Mapping[int | str, str],
-    unclear: int,
+    ends: Sequence[LooseEnd],
     people: tuple[User, ...],
     can_undo: int | None,
 ) -> Case:
     """`can_undo`: how much can be undone, if its child runs did some of that."""
     seq, body, payloads = next(line for line in reversed(lines) if line[1]["type"] == "run.parked")
     where, detail = recovery.parked_at(seq, body), _text(texts, payloads.get("detail"))
-    effects = _effects(lines, texts)
+    effects, unclear = _effects(lines, texts), sum(end.state != "approved" for end in ends)
     can_undo = sum(done.can_undo and done.state != "undone" for done in effects) if can_undo is None else can_undo
     title = step_title(where.step, _redeemed(tools, seq)) if where.step else ""
     options = tuple(_option(choice, title, where, effects, can_undo) for choice in recovery.possible(run, where, can_undo, unclear))
@@ -306,6 +316,7 @@ def _case(
         unclear=unclear,
         options=options,
         people=people,
+        approved=tuple(end for end in ends if end.state == "approved"),
         sees_events=False,
         may_fork=False,
     )
@@ -314,9 +325,7 @@ def _case(
 def _option(choice: Choice, title: str, where: Parking, effects: Sequence[Done], can_undo: int) -> Option:
     stay = sum(done.state != "undone" for done in effects)
     left = "Nothing was done outside." if not stay else f"{_things(stay)} done outside {'stays' if stay == 1 else 'stay'}."
-    again = (
-        "Undoes what is left, under the same keys." if where.reason == "undo_failed" else "Keeps what was completed. Uses the same keys."
-    )
+    again = "Undoes what is left, under the same keys." if where.reason == "undo_failed" else "Keeps what was completed."
     says = {
         "retry": again,
         "compensate": f"Undoes {_things(can_undo)}, the last first, and ends as Failed.",

@@ -167,6 +167,22 @@ def test_the_page_says_what_happened_what_was_done_and_what_can_be_chosen(cast, 
     assert "Try again from “Look”" in page and "Undoes what is left, under the same keys." in page
 
 
+def test_the_page_names_what_is_approved_and_goes_out_if_it_is_tried_again(cast, run, otto, outside):
+    stuck = start(cast, "test-talk", {"thing": "tea"})
+    assert walk(stuck) == "waiting"
+    action = ProposedAction.objects.get(run=stuck)
+    decisions.decide(action, reviewer=person(cast.riley.pk), verdict="approved", digest=action.digest)
+    outside.fail_next(workflows.Declined("no"))
+    assert walk(stuck) == "parked"
+    page = text(otto.get("/recovery"))
+    assert page.count("Approved, not sent yet") == 1, "of the other run nothing is approved"
+    below = page.partition("Approved, not sent yet")[2]
+    assert below.startswith(f" {action.subject.rendition} Can go out if this is tried again, is withdrawn if this is given up.")
+    assert "Uses the same keys" not in page, "what failed is put up anew"
+    choose(cast, stuck, "retry")
+    assert walk(stuck) == "succeeded" and [what for what, _ in told(outside)] == ["note", "say"], "nobody was asked again"
+
+
 def test_a_choice_on_the_page_is_carried_out_and_told(cast, run, otto):
     at = recovery.parking(run).seq
     answer = otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "note": "Enough."}, follow=True)
