@@ -325,6 +325,8 @@ def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> 
     then = f"{told[:1].lower()}{told[1:]}, once."
     if missing > 0:
         yield "Approve", f"Waits for {missing} more, then {then}"
+    elif action.run.state == "paused" and action.executor != "agent":
+        yield "Approve", f"The run is paused. Once somebody resumes it, {then}"
     elif action.executor == "agent":
         yield "Approve", "The agent may run exactly this, once. Handrail cannot see the call."
     elif ledger.is_undo(action.step):
@@ -365,15 +367,10 @@ def _outcome(
         who = "The agent" if editor is None else "You" if str(editor.pk) == actor.id else editor.name
         strong = f"{who} {'changed' if editor is None else 'edited'} this."
         return Outcome("superseded", strong, f"It can no longer be approved. Nothing was {done}.", newer=action.superseded_by_id)
-    if action.state == "withdrawn" and (by := stops.replanned_by(action, around.stages)):
-        strong = f"{'You' if by == actor.id else names.get(by, 'Somebody')} asked for another plan, so this was withdrawn."
-        quote = why.why if (why := stops.taken_back(action)) else ""
-        return Outcome("withdrawn", strong, f"Nothing was {done}.", quote=quote, seq=action.settled_seq)
+    if action.state == "withdrawn" and (said := stops.withdrawn(action, around.stages, actor, names, done)):
+        return Outcome("withdrawn", *said, quote=stops.closed_why(action), seq=action.settled_seq)
     if action.closed_why_id is not None:
         return _taken_back(action, actor, around, names, done)
-    if action.state == "withdrawn":
-        strong = f"This was withdrawn, so nothing was {done}."
-        return Outcome("withdrawn", strong, stops.withdrawn_why(action, around.stages), seq=action.settled_seq)
     if action.state == "rejected" and last is not None:
         strong = "You rejected this." if last.me else f"{last.name} rejected this."
         return Outcome("rejected", strong, f"Nothing was {done}. The agent has the reason.", quote=last.reason, seq=last.seq)
@@ -384,8 +381,7 @@ def _outcome(
 
 def _taken_back(action: ProposedAction, actor: Actor, around: Background, names: Mapping[str, str], done: str) -> Outcome:
     """Recalled by a person, or withdrawn by its agent; with the reason."""
-    why = stops.taken_back(action)
-    quote = why.why if why else ""
+    quote = stops.closed_why(action)
     if action.state == "withdrawn":
         strong = f"The agent withdrew this, so nothing was {done}."
         return Outcome("withdrawn", strong, "It can propose it again, with a new digest.", quote=quote, seq=action.settled_seq)

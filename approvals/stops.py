@@ -1,6 +1,6 @@
 """What stops an action on its way, as its course shows it: a freeze, and the time to recall its approval. Renditions only."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,14 +31,7 @@ class Recalling:
     may: bool
 
 
-@dataclass(frozen=True)
-class TakenBack:
-    """Why an action was recalled or withdrawn by its agent, as a rendition."""
-
-    why: str
-
-
-WITHDRAWN = {"cancelled": "The run was cancelled.", "ended": "The run has ended.", "revised": "Somebody asked for another plan."}
+WITHDRAWN = {"cancelled": "The run was cancelled.", "ended": "The run has ended."}
 
 
 def freezing(action: ProposedAction, actor: Actor) -> Freezing | None:
@@ -68,19 +61,20 @@ def recalling(action: ProposedAction, may: bool) -> Recalling | None:
     return Recalling(grant.granted_at, grant.held_until, may)
 
 
-def taken_back(action: ProposedAction) -> TakenBack | None:
-    """The reason with which it was closed. No query where there is none."""
+def closed_why(action: ProposedAction) -> str:
+    """The reason with which it was recalled or withdrawn, as a rendition. No query where there is none."""
     if action.closed_why_id is None:
-        return None
+        return ""
     shown = vault.shown([action.closed_why_id]).get(action.closed_why_id)
-    return TakenBack(shown.text if shown else "Erased")
+    return shown.text if shown else "Erased"
 
 
-def replanned_by(action: ProposedAction, stages: Iterable[Stage]) -> str:
-    """The id of the person who asked for another plan, if that withdrew it."""
-    return next((stage.by for stage in stages if stage.seq == action.settled_seq and stage.why == "revised"), "")
-
-
-def withdrawn_why(action: ProposedAction, stages: Iterable[Stage]) -> str:
-    """What withdrew it, as the log tells."""
-    return next((WITHDRAWN.get(stage.why, "") for stage in stages if stage.seq == action.settled_seq), "")
+def withdrawn(action: ProposedAction, stages: Iterable[Stage], actor: Actor, names: Mapping[str, str], done: str) -> tuple[str, str] | None:
+    """What withdrew it, as the log tells, in strong words and in what follows them; None if its agent did. `done`: sent or run."""
+    last = next((stage for stage in stages if stage.seq == action.settled_seq), None)
+    if last is not None and last.why == "revised":
+        who = "You" if last.by == actor.id else names.get(last.by, "Somebody")
+        return f"{who} asked for another plan, so this was withdrawn.", f"Nothing was {done}."
+    if action.closed_why_id is not None:
+        return None
+    return f"This was withdrawn, so nothing was {done}.", WITHDRAWN.get(last.why, "") if last else ""

@@ -212,7 +212,8 @@ class Draft:
 
     def move(self, state: str, line: Line, why: Rich = (), text: Text | None = None) -> None:
         """The run is in this state from now on."""
-        self.stop_waiting(line)
+        if not (state == "paused" and self.waiting and self.waiting.on == "decision"):  # people can decide still; its deadline goes on
+            self.stop_waiting(line)
         self.state, self.since, self.why, self.why_text = state, line.at, why, text
         if self.here.kind == "step" and self.here.ended is None:
             self.here.changed = line.seq
@@ -221,7 +222,8 @@ class Draft:
         if self.waiting is None:
             return
         was, self.waiting = self.waiting, None
-        took = milliseconds(was.since, line.at)
+        decided = self.rows.get(self.decisions.get(was.action, 0)) if self.state == "paused" else None
+        took = milliseconds(was.since, decided.at if decided else line.at)
         if was.on_people:
             self.usage = replace(self.usage, waiting_ms=self.usage.waiting_ms + took)
         _settle_waiting(self, was, took)

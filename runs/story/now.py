@@ -104,7 +104,13 @@ def _decision(draft: Draft, was: Waiting) -> tuple[Rich, tuple[Rich, ...]]:
 
 
 def _paused(draft: Draft) -> Now:
-    return Now("paused", (*draft.why, "."), ((IDLE,), ("Deadlines of approvals go on.",)), draft.since)
+    open_ = [action for action in draft.actions.values() if action.state == "proposed" and action.needs and action.until]
+    lines: tuple[Rich, ...] = tuple(
+        (action.subject or Tool(action.tool), " can still be decided on. At ", Moment(action.until), " the request expires.")
+        for action in open_[:NAMED]
+        if action.until
+    )
+    return Now("paused", (*draft.why, "."), ((IDLE,), *(lines or (("Deadlines of approvals go on.",),))), draft.since)
 
 
 def _parked(draft: Draft) -> Now:

@@ -10,6 +10,7 @@ from access.rules import person
 from approvals import decisions, presenting
 from approvals.course import course
 from artifacts import vault
+from runs.models import Run
 from tests.approvals.mailing import CSV, propose_change, propose_mail
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
@@ -32,6 +33,12 @@ def html(client, proposed, query="") -> str:
 
 def text(page: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def test_who_decides_in_a_paused_run_is_told_that_it_goes_out_once_somebody_resumes_it(cast, riley, proposed):
+    assert "Once somebody resumes it" not in text(html(riley, proposed))
+    Run.objects.filter(pk=proposed.action.run_id).update(state="paused", waiting={})
+    assert "The run is paused. Once somebody resumes it, " in text(html(riley, proposed))
 
 
 def test_an_email_is_shown_as_it_would_be_sent(cast, riley):

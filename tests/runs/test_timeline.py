@@ -175,6 +175,22 @@ def test_a_decision_ends_the_waiting_and_says_how_long_it_was() -> None:
     assert not [each for each in items(story) if each.state == "waiting"]
 
 
+def test_a_run_that_is_paused_still_waits_for_a_decision_with_its_deadline() -> None:
+    log = lines.proposed()
+    log.add("run.paused", {"signal": NOTE})
+    story = fold(log.lines)
+    assert (story.now.state, said(story.now.lines[1])) == (
+        "paused",
+        "E-mail a reply to Marta Oyelaran can still be decided on. At <Moment> the request expires.",
+    )
+    block = next(each for each in items(story) if each.kind == "block")
+    assert (block.state, said(block.title), story.usage.waiting_ms) == ("waiting", "Waiting for a reviewer", 0)
+    log.add("run.queued", {"reason": "signal"})
+    after = fold(log.lines)
+    assert not [each for each in items(after) if each.kind == "block"] and after.usage.waiting_ms > 0
+    assert "Waited <Took> for a decision" in [said(each.title) for each in items(after)]
+
+
 def test_a_proposal_shows_whom_it_goes_to() -> None:
     proposal = next(each for each in items(fold(lines.proposed().lines)) if each.kind == "proposal")
     assert [(name, said(value)) for name, value in proposal.facts] == [
