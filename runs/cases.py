@@ -119,6 +119,10 @@ class Case:
         return "hand_over" if hopeless else self.options[0].choice
 
     @property
+    def may_give_up(self) -> bool:
+        return any(option.choice == "give_up" for option in self.options)
+
+    @property
     def approved_then(self) -> str:
         """What becomes of something that is approved, by what is chosen."""
         last = {"compensate": "undone", "give_up": "given up"}

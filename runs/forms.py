@@ -39,6 +39,7 @@ class RecoveryForm(forms.Form):
     to = forms.UUIDField(required=False)
     step = forms.CharField(max_length=200, required=False)
     note = forms.CharField(max_length=MAX_NOTE, required=False, strip=True)
+    sure = forms.BooleanField(required=False)  # that it may end for good
 
 
 class UndoForm(forms.Form):

@@ -40,6 +40,8 @@ def choose(request: HttpRequest, run_id: UUID) -> HttpResponse:
     if not form.is_valid():
         raise BadInput("This is not a choice that the page offers. Nothing was changed.")
     given = form.cleaned_data
+    if given["choice"] == "give_up" and not given["sure"]:
+        raise BadInput("Giving up ends the run for good, so it is asked once more. Nothing was changed.")
     to = User.objects.filter(pk=given["to"]).first() if given["choice"] == "hand_over" and given["to"] else None
     try:
         recovery.choose(run, given["choice"], at=given["at"], by=request.actor, note=given["note"], to=to, step=given["step"])

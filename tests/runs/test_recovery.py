@@ -183,9 +183,23 @@ def test_the_page_names_what_is_approved_and_goes_out_if_it_is_tried_again(cast,
     assert walk(stuck) == "succeeded" and [what for what, _ in told(outside)] == ["note", "say"], "nobody was asked again"
 
 
+def test_giving_up_is_asked_once_more(cast, run, otto):
+    page = otto.get("/recovery").content.decode()
+    asked = page.partition(f'<dialog class="pop" id="end-{run.pk}"')[2].partition("</dialog>")[0]
+    assert f"Give up {run.ref}?" in asked and "Ends for good. Nothing was done outside." in asked and 'name="sure"' in asked
+    assert f'commandfor="end-{run.pk}">Give up…' in page
+    at = recovery.parking(run).seq
+    assert otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at}).status_code == 422
+    run.refresh_from_db()
+    assert run.state == "parked"
+    otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "sure": "yes"})
+    run.refresh_from_db()
+    assert run.state == "failed"
+
+
 def test_a_choice_on_the_page_is_carried_out_and_told(cast, run, otto):
     at = recovery.parking(run).seq
-    answer = otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "note": "Enough."}, follow=True)
+    answer = otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "sure": "yes", "note": "Enough."}, follow=True)
     assert "Given up. The run has ended." in text(answer) and re.search(rf"Given up A talk {run.ref} ?, by Otto .+ Failed", text(answer))
     again = otto.post(f"/runs/{run.pk}/recovery", {"choice": "retry", "at": at}, follow=True)
     assert "Somebody has already chosen how this run goes on." in text(again)
@@ -232,7 +246,7 @@ def test_what_is_handed_over_is_not_called_recovered_and_counts_in_the_top_bar(c
     assert "looks after it" in page and "Handed over" not in page.partition("Recovered in the last 24 hours")[2]
     assert bar.search(otto.get("/runs").content.decode()) and ">1<" in context.drawn_count(person(cast.otto.pk))
     assert "recovery-count" not in sign_in(cast.riley).get("/runs").content.decode()
-    otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at})
+    otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "sure": "yes"})
     assert 'data-s="failed" hidden>0<' in otto.get("/runs").content.decode()
 
 
