@@ -10,12 +10,7 @@ from config.env import OddSetting
 
 RUNNING = "up.json"
 DATABASE = "handrail.sqlite3"
-MAKING = (
-    "up",
-    "demo_seed",
-    "demo_runs",
-    "lifecycle",
-)  # of our commands those that may begin with nothing; the others make no data directory
+MAKING = ("up", "demo_seed", "demo_runs")  # of our commands those that may begin with nothing; the others make no data directory
 
 
 def join(environ: MutableMapping[str, str], arguments: Sequence[str], home: Path) -> None:

@@ -31,6 +31,8 @@ def test_commands_find_the_demo_by_its_data_directory(new_stack):
     assert verified.returncode == 0 and f"{ref}: whole" in verified.stdout
     replayed = manage(demo.data, "replay", ref)
     assert replayed.returncode == 0, replayed.stderr
+    states = manage(demo.data, "lifecycle")
+    assert states.returncode == 0 and "stateDiagram-v2" in states.stdout, states.stderr
     source = manage(demo.data, "webhooksource", "crm", "--agent", "support-triage")
     assert source.returncode == 0 and f"{demo.base_url}/api/v1/webhooks/" in source.stdout, source.stderr
     misbehaved = manage(demo.data, "misbehave", "clear")  # reaches the desk
@@ -41,7 +43,7 @@ def test_commands_find_the_demo_by_its_data_directory(new_stack):
 
 def test_a_command_that_needs_data_makes_no_place_for_it(tmp_path):
     commands = beside.on_what_is_there(ROOT)
-    assert {"triage", "verify", "agentkey", "misbehave", "replay", "webhooksource"} <= commands
+    assert {"triage", "verify", "agentkey", "misbehave", "replay", "webhooksource", "lifecycle"} <= commands
     for command in commands:
         refused = manage(tmp_path / "nothing", command)
         assert refused.returncode == 1 and f"there is no data in {tmp_path / 'nothing'}." in refused.stderr
