@@ -11,6 +11,7 @@ import orjson
 from django.db.models import Q
 
 from access import naming, rules
+from access.ids import as_uuid
 from access.models import AuditEntry, User
 from access.rules import Actor
 from access.templatetags.handrail import spell
@@ -159,6 +160,14 @@ class Recovered:
 
 
 @dataclass(frozen=True)
+class Gone:
+    """A run that is no longer stuck where an open page says so, and what was chosen meanwhile."""
+
+    run: Run
+    chosen: Recovered | None  # None: it was cancelled, or that is long ago
+
+
+@dataclass(frozen=True)
 class Board:
     """All of the page."""
 
@@ -172,6 +181,7 @@ class Board:
     dead: int  # how many
     recovered: tuple[Recovered, ...]
     news: int = 0  # cases that a page which is open does not show yet
+    gone: tuple["Gone", ...] = ()  # cases that such a page shows, and that are none any more
 
 
 def waiting_count(actor: Actor) -> int:
@@ -200,7 +210,7 @@ def board(actor: Actor) -> Board:
     runs = list(parked[:PAGE])
     return Board(
         cases=tuple(_cases(runs, actor)),
-        total=parked.count(),
+        total=parked.count() if len(runs) == PAGE else len(runs),  # so that it is what is shown, whatever got stuck meanwhile
         silent=tuple(silent[:PAGE]),
         stalled=silent.count(),
         outcomes=tuple((run, _asked_of(actor, run, lost.get(run.pk, []))) for run in outcomes),
@@ -209,6 +219,16 @@ def board(actor: Actor) -> Board:
         dead=letters.count(),
         recovered=tuple(_recovered(actor)),
     )
+
+
+def since(board: Board, shown: Sequence[str], actor: Actor) -> Board:
+    """The same for a page that is open and shows these cases: what is new to it, and what it shows still."""
+    now = {case.key for case in board.cases}
+    left = [as_uuid(key.partition("@")[0]) for key in shown[: PAGE + 1] if key and key not in now]
+    runs = rules.visible(actor, Run, "runs.recover").filter(pk__in=[pk for pk in left if pk]) if left else []
+    chosen = {each.run.pk: each for each in board.recovered}
+    gone = tuple(Gone(run, chosen.get(run.pk)) for run in runs)
+    return replace(board, news=sum(key not in shown for key in now), gone=gone)
 
 
 def _asked_of(actor: Actor, run: Run, ends: Sequence[LooseEnd]) -> list[LooseEnd]:
@@ -395,6 +415,17 @@ def _failure(body: Any, approved: str) -> str:
 def _text(texts: Mapping[UUID, Shown], pk: str | None) -> str:
     shown = texts.get(UUID(pk)) if pk else None
     return shown.text if shown else ""
+
+
+def chosen(run: Run) -> str:
+    """Who chose last how a run goes on, and what, in a sentence; empty if that is long ago."""
+    entries = AuditEntry.objects.filter(
+        workspace_id=run.workspace_id, verb="recovered", at__gt=clock.now() - LATELY, subject_id=str(run.pk)
+    )
+    if (last := entries.order_by("-at").first()) is None:
+        return ""
+    who = naming.people({last.actor_id}).get(last.actor_id, "Somebody")
+    return f"{who} has already chosen how {run.ref} goes on: {WORDS.get(last.data['choice'], last.data['choice'])}."
 
 
 def _recovered(actor: Actor) -> list[Recovered]:

@@ -1,6 +1,5 @@
 """The page of stuck runs, and what people choose there."""
 
-from dataclasses import replace
 from uuid import UUID
 
 from django.contrib import messages
@@ -28,7 +27,7 @@ def board(request: HttpRequest) -> HttpResponse:
     rules.require(request.actor, "runs.recover")
     board = cases.board(request.actor)
     if shown := request.GET.getlist("shown"):  # a page that is open asks what is new; it shows these cases already
-        board = replace(board, news=sum(case.key not in shown for case in board.cases))
+        board = cases.since(board, shown, request.actor)
     context = {"board": board, "recovery_count": board.total + board.stalled + board.unclear + board.dead, "room": "recovery"}
     return render(request, "runs/recovery.html", context)
 
@@ -46,7 +45,7 @@ def choose(request: HttpRequest, run_id: UUID) -> HttpResponse:
     try:
         recovery.choose(run, given["choice"], at=given["at"], by=request.actor, note=given["note"], to=to, step=given["step"])
     except (recovery.AlreadyChosen, recovery.NotPossible, BadInput) as refusal:
-        messages.error(request, _told(refusal))
+        messages.error(request, _told(run, refusal))
     else:
         messages.success(
             request, f"It is tried again, from “{cases.step_title(given['step'])}” on." if given["step"] else SAID[given["choice"]]
@@ -71,6 +70,7 @@ def requeue(request: HttpRequest) -> HttpResponse:
     return redirect("runs:recovery")
 
 
-def _told(refusal: Refusal) -> str:
-    said = [refusal.title] if isinstance(refusal, recovery.AlreadyChosen | recovery.NotPossible) else [refusal.detail or refusal.title]
-    return " ".join([*said, "Nothing was changed."])
+def _told(run: Run, refusal: Refusal) -> str:
+    chosen = cases.chosen(run) if isinstance(refusal, recovery.AlreadyChosen) else ""
+    given = refusal.detail if isinstance(refusal, BadInput) else ""
+    return f"{chosen or given or refusal.title} Nothing was changed."

@@ -202,7 +202,7 @@ def test_a_choice_on_the_page_is_carried_out_and_told(cast, run, otto):
     answer = otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "sure": "yes", "note": "Enough."}, follow=True)
     assert "Given up. The run has ended." in text(answer) and re.search(rf"Given up A talk {run.ref} ?, by Otto .+ Failed", text(answer))
     again = otto.post(f"/runs/{run.pk}/recovery", {"choice": "retry", "at": at}, follow=True)
-    assert "Somebody has already chosen how this run goes on." in text(again)
+    assert f"Otto has already chosen how {run.ref} goes on: Give up. Nothing was changed." in text(again)
     run.refresh_from_db()
     assert run.state == "failed"
 
@@ -221,6 +221,14 @@ def test_a_page_that_is_open_hears_what_became_of_a_choice_and_what_is_stuck_sin
     assert re.search(rf"Retried A talk {run.ref} ?, by Otto .+ Stuck again", text(page))
     shown = otto.get("/recovery", {"shown": ["", f"{run.pk}@{recovery.parking(run).seq}"]})
     assert "since this page was drawn" not in text(shown)
+
+
+def test_a_page_that_is_open_hears_that_a_run_is_no_longer_stuck_as_it_shows_and_who_chose_what(cast, run, otto):
+    shown = {"shown": ["", f"{run.pk}@{recovery.parking(run).seq}"]}
+    assert "is no longer stuck as shown here" not in text(otto.get("/recovery", shown))
+    otto.post(f"/runs/{run.pk}/recovery", {"choice": "retry", "at": recovery.parking(run).seq})
+    assert f"{run.ref} is no longer stuck as shown here. Retried by Otto" in text(otto.get("/recovery", shown))
+    assert "no longer stuck" not in text(otto.get("/recovery", {"shown": ["", "nonsense@1", "x"]}))
 
 
 def test_ticked_runs_are_tried_again_and_those_that_changed_are_left(cast, run, otto):
