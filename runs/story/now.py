@@ -39,7 +39,7 @@ def _running(draft: Draft) -> Now:
     if title:
         between = "After step" if draft.here.ended else "Step"
         return Now("running", (f"{between} {number} of {len(draft.plan)}: ", title), doing, draft.since)
-    if not draft.plan_seq and not doing:
+    if not draft.plan_seq and not doing and not draft.actions:
         return Now("running", ("Just started.",), (("Nothing is planned or done so far.",),), draft.since)
     return Now("running", ("The agent is working.",), doing, draft.since)
 

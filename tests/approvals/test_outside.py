@@ -1,6 +1,7 @@
 """Agents outside: they propose over the API, wait, redeem by digest, run it themselves and report."""
 
 import hashlib
+import re
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -397,6 +398,31 @@ def test_an_agent_that_went_silent_over_an_unknown_outcome_leaves_a_question_and
     execution.resolve(action, by=actor(agent.cast.otto), outcome="did_not_happen", note="No voucher there.")
     assert "Agents that went silent 1" in text(otto.get("/recovery"))
     assert "Nothing is done twice" in text(otto.get(f"/runs/{agent.run.pk}"))
+
+
+def test_the_session_of_the_guide_plans_before_it_acts_and_keeps_a_checkpoint_for_whoever_goes_on(agent):
+    guide = (TOOL_FILE.parents[2] / "docs/agents-outside.md").read_text()
+    before, after = guide.split("send runs/$RUN/actions", 1)
+    told = [[orjson.loads(body) for body in re.findall(r"send runs/\$RUN/events '([^']+)'", part)] for part in (before, after)]
+    for event in told[0]:
+        assert agent.post(f"runs/{agent.run.pk}/events", event).status_code == 201
+    action = agent.approved()
+    for event in told[1]:
+        assert agent.post(f"runs/{agent.run.pk}/events", event).status_code == 201
+    agent.redeem(action)
+    agent.report(action)
+    assert [each["data"]["done"] for each in agent.log("checkpoint.saved")] == [1]
+    rows = agent.client.get(f"/api/v1/runs/{agent.run.pk}/evidence").json()
+    assert {each["key"]: each["answer"] for each in rows["answers"]}["plan"] == "pass"
+
+
+def test_a_run_without_a_plan_is_not_called_just_started_once_it_acted(agent):
+    action, otto = agent.approved(), Client()
+    otto.force_login(agent.cast.otto)
+    agent.redeem(action)
+    agent.report(action)
+    page = text(otto.get(f"/runs/{agent.run.pk}"))
+    assert "The agent is working." in page and "Nothing is planned or done so far." not in page and "No plan yet." not in page
 
 
 def test_a_late_word_of_the_agent_is_taken_while_nobody_else_has_said(agent):
