@@ -416,6 +416,12 @@ def test_the_session_of_the_guide_plans_before_it_acts_and_keeps_a_checkpoint_fo
     assert {each["key"]: each["answer"] for each in rows["answers"]}["plan"] == "pass"
 
 
+def test_the_guide_says_that_notes_are_read_with_the_token():
+    guide = (TOOL_FILE.parents[2] / "docs/agents-outside.md").read_text()
+    about = next(point for point in guide.split("\n- ") if "`POST runs/{id}/notes`" in point)
+    assert "`Handrail-Token`" in about
+
+
 def test_a_run_without_a_plan_is_not_called_just_started_once_it_acted(agent):
     action, otto = agent.approved(), Client()
     otto.force_login(agent.cast.otto)
