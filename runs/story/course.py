@@ -1,12 +1,12 @@
 """How the run's own course is told: started, waiting, gone on, ended."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import orjson
 
 from runs.story.draft import Draft, Waiting, awaited, sentence, tells
-from runs.story.shapes import At, Code, Elsewhere, Moment, Rich, Step, Text, Told
+from runs.story.shapes import At, Code, Effect, Elsewhere, Moment, Part, Rich, Step, Text, Told, Tool
 from runs.story.wire import Line, object_of, spoken
 
 PARKED = {
@@ -40,6 +40,7 @@ QUEUED = {
     "child": "The run it waited for has ended, so it goes on",
 }
 
+NAMED = 8  # effects that a cancelled run names
 HELD = ("waiting", "paused", "cancelling")
 HEARD = {  # of a run that an agent outside works on
     "decision": "Nothing waits for people any more",
@@ -235,9 +236,9 @@ def failed(draft: Draft, line: Line) -> None:
 @tells("run.cancelled")
 def cancelled(draft: Draft, line: Line) -> None:
     draft.close(line.at, line.seq, "cancelled")
-    told = cancelled_words(line.count("done"), line.count("undone"), line.count("withdrawn"))
-    _end(draft, line, "cancelled", (told,))
-    draft.add(line, "effect", ("Cancelled",), icon="stop", state="cancelled", lines=((told,),))
+    told = _left_behind(draft, line)
+    _end(draft, line, "cancelled", told)
+    draft.add(line, "effect", ("Cancelled",), icon="stop", state="cancelled", lines=(told,))
     draft.change(draft.signals.get(line.word("signal")), lines=(("Ended the run at ", At(line.seq), "."),))
 
 
@@ -245,6 +246,25 @@ def _end(draft: Draft, line: Line, state: str, why: Rich = (), text: Text | None
     draft.move(state, line, why, text)
     draft.ended_at = line.at
     draft.open_end(line)
+
+
+def _left_behind(draft: Draft, line: Line) -> Rich:
+    """What a cancelled run leaves behind, by name; counted where child runs did some of it, or it is much."""
+    done, undone, withdrawn = line.count("done"), line.count("undone"), line.count("withdrawn")
+    put_back = [effect for effect in draft.effects.values() if effect.state == "undone"]
+    stays = [effect for effect in draft.effects.values() if effect.state != "undone"]
+    if (len(stays), len(put_back)) != (done, undone) or not 0 < done + undone <= NAMED:
+        return (cancelled_words(done, undone, withdrawn),)
+    parts = [*_named("Done outside, and stays: ", stays), *_named("Undone: ", put_back)]
+    requests = f"{count(withdrawn, 'request')} {'was' if withdrawn == 1 else 'were'} withdrawn." if withdrawn else ""
+    return (*parts, requests) if requests else (*parts[:-1], ".")
+
+
+def _named(word: str, effects: Sequence[Effect]) -> Iterator[Part]:
+    for index, effect in enumerate(effects):
+        yield from ("; " if index else word, effect.subject or Tool(effect.tool))
+    if effects:
+        yield ". "
 
 
 def cancelled_words(done: int, undone: int, withdrawn: int) -> str:

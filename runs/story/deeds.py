@@ -322,7 +322,8 @@ def effect_undone(draft: Draft, line: Line) -> None:
     row = draft.effect_rows.get(key)
     draft.change(row, state="undone", icon="undo")
     draft.also(row, "Undone at ", At(line.seq), ".")
-    draft.add(line, "state", ("Undid ", Code(key)), quiet=row is not None)
+    subject = draft.effects[key].subject if key in draft.effects else None
+    draft.add(line, "state", ("Undone: ", subject) if subject else ("Undid ", Code(key)), icon="undo", state="undone")
 
 
 @tells("effect.undo_failed")

@@ -128,7 +128,11 @@ def _stalled(draft: Draft) -> Now:
 
 
 def _cancelling(draft: Draft) -> Now:
-    lines: tuple[Rich, ...] = (("Something is still under way outside. It ends as soon as its outcome is known. Nothing new is sent.",),)
+    open_ = [action.subject or Tool(action.tool) for action in draft.actions.values() if action.state in ("redeemed", "unknown")]
+    what: Rich = tuple(part for at, about in enumerate(open_[:NAMED]) for part in ("; " if at else "Still under way outside: ", about))
+    lines: tuple[Rich, ...] = (
+        (*(what or ("Something is still under way outside",)), ". It ends as soon as its outcome is known. Nothing new is sent."),
+    )
     return Now("cancelling", ("Cancelling.",), lines, draft.since)
 
 

@@ -16,6 +16,7 @@ from access.templatetags.handrail import LABELS, clock_, digest, icon, sensitivi
 from artifacts.gist import gist
 from artifacts.templatetags.renditions import one_line, quote, rendition, unbroken
 from runs import ledgered
+from runs.engine.tools import TOOLS
 from runs.presenting import name_of
 from runs.story import overview, shapes, titles, work
 from runs.story.wire import moment
@@ -159,6 +160,12 @@ def _copied(pk: str) -> SafeString:
 @register.filter
 def tool_title(name: str) -> str:
     return titles.of_tool(name)
+
+
+@register.filter
+def has_undo(name: str) -> bool:
+    """Whether what a tool did can be undone by another."""
+    return name in TOOLS and bool(TOOLS[name].compensate)
 
 
 @register.filter

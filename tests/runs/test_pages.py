@@ -78,6 +78,18 @@ def test_the_cancel_dialog_says_what_will_happen(cast: Cast, sign_in: SignIn) ->
     assert "Was not sent. The request for approval is withdrawn." in html.replace("\n", " ")
 
 
+def test_the_cancel_dialog_says_of_what_is_under_way_that_it_is_undone_if_it_happened(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.approved()
+    log.add("action.redeemed", {"action": lines.SEND, "grant": lines.SIGNAL, "digest": lines.DIGEST, "token": 2, "worker": "w1"})
+    lines.propose(log, lines.NOTE, "update_crm", "write", needs=0, subject="Add a note to account 00932")
+    log.add("action.redeemed", {"action": lines.NOTE, "grant": lines.SIGNAL, "digest": lines.DIGEST, "token": 2, "worker": "w1"})
+    log.add("action.unknown", {"action": lines.NOTE, "grant": lines.SIGNAL, "reason": "dropped"})
+    run = play(cast, log)
+    html = page(sign_in(cast.otto), reverse("runs:run", args=(run.pk,)))
+    assert "Is under way. The run ends once its outcome is known.</p>" in html, "an e-mail stays sent"
+    assert "It is not known whether it happened. The run ends once its outcome is known; if it happened, it is undone.</p>" in html
+
+
 def test_the_row_that_waits_names_who_can_decide(cast: Cast, sign_in: SignIn) -> None:
     run = play(cast, lines.proposed())
     html = page(sign_in(cast.riley), reverse("runs:run", args=(run.pk,)))

@@ -399,6 +399,30 @@ def test_an_unknown_outcome_blocks_until_a_person_says_what_happened() -> None:
     assert not [each for each in items(fold(log.lines)) if each.kind == "block"]
 
 
+def test_a_cancelled_run_names_what_stays_and_what_was_undone_and_tells_of_each_undoing() -> None:
+    log = lines.approved()
+    log.add("step.started", {"step": "propose.add_note#1", "kind": "propose", "plan_step": 5}, who="agent")
+    lines.propose(log, NOTE, "add_note", "write", needs=0, subject="Add a note to account 00932")
+    lines.perform(log, NOTE, "add_note", "write", 5, "Note added to account 00932", can_undo=True)
+    log.add("action.redeemed", {"action": SEND, "grant": SIGNAL, "digest": DIGEST, "token": 2, "worker": "w1"})
+    log.add("signal.received", {"signal": SIGNAL, "kind": "cancel"}, who="owner")
+    log.add("run.cancelling", {"in_flight": 1})
+    assert said(fold(log.lines).now.lines[0]).startswith("Still under way outside: E-mail a reply to Marta Oyelaran. It ends")
+    log.add("action.executed", {"action": SEND, "grant": SIGNAL, "digest": DIGEST})
+    sent = {"tool": "send_email", "key": "mail", "can_undo": False, "action": SEND}
+    log.add("effect.done", sent, subject="E-mail sent to Marta Oyelaran")
+    log.add("run.compensating", {"effects": 1})
+    log.add("effect.undone", {"key": "add_note-5"})
+    log.add("run.cancelled", {"signal": SIGNAL, "done": 1, "undone": 1, "withdrawn": 1})
+    story = fold(log.lines)
+    assert "Undone: Note added to account 00932" in [said(each.title) for each in items(story)]
+    assert said(story.now.lines[0]) == (
+        "Done outside, and stays: E-mail sent to Marta Oyelaran. Undone: Note added to account 00932. 1 request was withdrawn."
+    )
+    log.lines[-1]["body"]["data"] |= {"done": 2}  # one of them by a run of its own, whose log names it
+    assert said(fold(log.lines).now.lines[0]).startswith("2 things had been done outside and stay, 1 thing was put back")
+
+
 def test_a_signal_says_what_became_of_it() -> None:
     story = fold(lines.cancelled().lines)
     signal = next(each for each in items(story) if each.kind == "signal")
