@@ -48,7 +48,7 @@ def test_otto_has_a_run_plan_anew_and_riley_sees_the_old_action_go(page: Page, n
     expect(page.get_by_text("Otto Brandt asked for a change of plan")).to_be_visible()
     expect(page.get_by_text(re.compile("Plan changed"))).to_be_visible()
     riley.goto(f"{server.base_url}/actions/{UUID(str(second['id']))}")
-    expect(riley.get_by_text("Tell her the refund goes out on Friday.").first).to_be_visible()
+    expect(riley.get_by_text("The refund goes out on Friday.").first).to_be_visible()
     assert waiting.state == "withdrawn" and waiting.sent() == 0
 
     steer.get_by_text("Pause", exact=True).click()
