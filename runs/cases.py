@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from access.templatetags.handrail import spell
 from artifacts import vault
 from artifacts.vault import Shown
 from config import clock
-from runs import recovery
+from runs import recovered, recovery
 from runs.engine import compensation, gates, ledger, resuming
 from runs.engine.gates import LooseEnd
 from runs.engine.ledger import Told
@@ -37,23 +37,16 @@ TOLD_BY_DETAIL = ("retries_exhausted", "error")  # reasons whose detail says the
 ASKED = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)  # somebody must say what happened
 PAGE = 20
 TRAIL, DONE = 3, 2  # failures, and completed steps before them, that are told
-LATELY = timedelta(hours=24)
-RECENT = 10
 STEPS = ("step", "model", "perform")  # kinds of journal entries that are told as done
 FAILURES = ("step.failed", "effect.undo_failed", "action.unknown", "action.executed")
-TOLD = tuple({"run.parked", *FAILURES, *ledger.TOLD})
+HANDED = "deadletter.resolved"
+TOLD = tuple({"run.parked", HANDED, *FAILURES, *ledger.TOLD})
 NAMED = ("action.proposed", "action.redeemed")  # they say of which tool a step is that does what was approved
 WORDS: Mapping[str, str] = {
     "retry": "Try again",
     "compensate": "Undo everything",
     "hand_over": "Hand to a person",
     "give_up": "Give up",
-}
-CHOSE: Mapping[str, tuple[str, str]] = {  # choice → its colour, and its word once it was made
-    "retry": ("done", "Retried"),
-    "compensate": ("undone", "Undoing"),
-    "hand_over": ("paused", "Handed over"),
-    "give_up": ("cancelled", "Given up"),
 }
 
 
@@ -105,6 +98,8 @@ class Case:
     sees_events: bool
     may_fork: bool
     after: str = ""  # what it had completed last, if no step of its own failed
+    handed_by: str = ""  # who handed it to who looks after it: an id first, then a name
+    handed_why: str = ""  # in their words, a rendition
     approved: tuple[LooseEnd, ...] = ()  # what somebody allowed, and of which nothing has left yet
     steps: tuple[tuple[str, str], ...] = ()  # earlier steps from which it can be tried again: name and title, the latest first
 
@@ -116,8 +111,9 @@ class Case:
     @property
     def proposed(self) -> str:
         """What is chosen before anybody chose: not what would fail again by what the run itself tells."""
-        hopeless = self.detail.rstrip().endswith(HOPELESS)
-        return "hand_over" if hopeless else self.options[0].choice
+        hopeless = self.detail.rstrip().endswith(HOPELESS) and self.run.handed_to is None
+        offered = [option.choice for option in self.options]
+        return "hand_over" if hopeless and "hand_over" in offered else offered[0]
 
     @property
     def may_give_up(self) -> bool:
@@ -143,28 +139,11 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Recovered:
-    """What somebody chose lately."""
-
-    run: Run
-    shade: str
-    word: str
-    by: str
-    at: datetime
-    to: str
-
-    @property
-    def now(self) -> str:
-        """Where the run is by now, where that is not what its state is called anyway."""
-        return "Stuck again" if self.run.state == State.PARKED else ""
-
-
-@dataclass(frozen=True)
 class Gone:
     """A run that is no longer stuck where an open page says so, and what was chosen meanwhile."""
 
     run: Run
-    chosen: Recovered | None  # None: it was cancelled, or that is long ago
+    chosen: recovered.Recovered | None  # None: it was cancelled, or that is long ago
 
 
 @dataclass(frozen=True)
@@ -179,7 +158,7 @@ class Board:
     unclear: int  # how many do
     letters: tuple[ReceivedWebhook, ...]  # webhooks that led nowhere
     dead: int  # how many
-    recovered: tuple[Recovered, ...]
+    recovered: tuple[recovered.Recovered, ...]
     news: int = 0  # cases that a page which is open does not show yet
     gone: tuple["Gone", ...] = ()  # cases that such a page shows, and that are none any more
 
@@ -217,7 +196,7 @@ def board(actor: Actor) -> Board:
         unclear=unclear.count(),
         letters=tuple(letters[:PAGE]),
         dead=letters.count(),
-        recovered=tuple(_recovered(actor)),
+        recovered=tuple(recovered.lately(actor)),
     )
 
 
@@ -260,11 +239,13 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
     ]
     fork = {place: rules.can(actor, "runs.start", *place) for place in places}
     journals = resuming.rows([case.run.pk for case in cases])
+    names = naming.people(case.handed_by for case in cases if case.handed_by)
     return [
         replace(
             case,
             sees_events=sees[case.run.workspace_id, case.run.team_id],
             may_fork=bool(case.run.workflow) and fork[case.run.workspace_id, case.run.team_id],
+            handed_by=names.get(case.handed_by, ""),
             after=_after(case, journals[case.run.pk]),
             steps=_earlier(case, journals[case.run.pk]),
             trail=_led(case, journals[case.run.pk], tools[case.run.pk]),
@@ -330,8 +311,14 @@ def _case(
     can_undo = sum(done.can_undo and done.state != "undone" for done in effects) if can_undo is None else can_undo
     title = step_title(where.step, _redeemed(tools, seq)) if where.step else ""
     options = tuple(_option(choice, title, where, effects, can_undo) for choice in recovery.possible(run, where, can_undo, unclear))
+    handed = next(((body, payloads) for at, body, payloads in reversed(lines) if at > seq and body["type"] == HANDED), None)
+    people = tuple(person for person in people if person.pk != run.handed_to_id)
+    if not people and len(options) > 1:  # nobody else could look after it
+        options = tuple(option for option in options if option.choice != "hand_over")
     return Case(
         run=run,
+        handed_by=handed[0]["actor"]["id"] if handed and run.handed_to_id else "",
+        handed_why=_text(texts, handed[1].get("note")) if handed and run.handed_to_id else "",
         where=where,
         why="" if detail and where.reason in TOLD_BY_DETAIL else _sentence(PARKED.get(where.reason, where.reason)),
         detail=detail,
@@ -420,26 +407,9 @@ def _text(texts: Mapping[UUID, Shown], pk: str | None) -> str:
 def chosen(run: Run) -> str:
     """Who chose last how a run goes on, and what, in a sentence; empty if that is long ago."""
     entries = AuditEntry.objects.filter(
-        workspace_id=run.workspace_id, verb="recovered", at__gt=clock.now() - LATELY, subject_id=str(run.pk)
+        workspace_id=run.workspace_id, verb="recovered", at__gt=clock.now() - recovered.LATELY, subject_id=str(run.pk)
     )
     if (last := entries.order_by("-at").first()) is None:
         return ""
     who = naming.people({last.actor_id}).get(last.actor_id, "Somebody")
     return f"{who} has already chosen how {run.ref} goes on: {WORDS.get(last.data['choice'], last.data['choice'])}."
-
-
-def _recovered(actor: Actor) -> list[Recovered]:
-    entries = AuditEntry.objects.filter(workspace_id__in=actor.somewhere("runs.recover"), verb="recovered", at__gt=clock.now() - LATELY)
-    entries = entries.exclude(data__choice="hand_over")  # it is stuck still, and says on its card who looks after it
-    latest = list(entries.order_by("-at")[:RECENT])
-    runs = rules.visible(actor, Run, "runs.view").select_related("title").in_bulk([entry.subject_id for entry in latest])
-    ids = {entry.actor_id for entry in latest} | {entry.data.get("to", "") for entry in latest}
-    names = naming.people(ids)
-    found = [(entry, runs.get(UUID(entry.subject_id))) for entry in latest]
-    newest = {run.pk: (entry, run) for entry, run in reversed(found) if run is not None}  # of one run what was chosen last
-    return [_as_recovered(entry, run, names) for entry, run in sorted(newest.values(), key=lambda each: each[0].at, reverse=True)]
-
-
-def _as_recovered(entry: AuditEntry, run: Run, names: Mapping[str, str]) -> Recovered:
-    shade, word = CHOSE.get(entry.data["choice"], ("", entry.data["choice"]))
-    return Recovered(run, shade, word, names.get(entry.actor_id, "Somebody"), entry.at, names.get(entry.data.get("to", ""), ""))

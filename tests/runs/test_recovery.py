@@ -16,6 +16,7 @@ from runs.engine.tools import Unavailable
 from runs.models import Event, JournalEntry, Run
 from runs.recovery import AlreadyChosen, NotPossible
 from tests.approvals.mailing import text
+from tests.cast import member
 from tests.runs import workflows
 from tests.runs.test_compensation import cancel, told
 from tests.runs.test_engine import start, types, walk
@@ -266,6 +267,23 @@ def test_what_nobody_decided_on_in_time_is_asked_anew_when_it_is_tried_again(cas
     assert walk(late) == "parked" and recovery.parking(late).reason == "expired"
     choose(cast, late, "retry")
     assert walk(late) == "waiting" and ProposedAction.objects.filter(run=late, state="waiting").count() == 1
+
+
+def test_who_looks_after_a_stuck_run_reads_who_handed_it_over_and_what_for(cast, run, otto):
+    second = member(cast.workspace, "tess", "operator")
+    assert "handed it to" not in text(otto.get("/recovery"))
+    at = recovery.parking(run).seq
+    asked = {"choice": "hand_over", "at": at, "to": second.pk, "note": "Ask the desk which field it is now."}
+    page = text(otto.post(f"/runs/{run.pk}/recovery", asked, follow=True))
+    assert f"Otto handed it to {second.name}: “Ask the desk which field it is now.”" in page
+    html = otto.get("/recovery").content.decode()
+    assert f'<option value="{cast.otto.pk}">' in html and f'<option value="{second.pk}">' not in html, "they look after it already"
+
+
+def test_what_nobody_else_could_look_after_is_not_offered_to_be_handed_over(cast, run, otto):
+    otto.post(f"/runs/{run.pk}/recovery", {"choice": "hand_over", "at": recovery.parking(run).seq, "to": cast.otto.pk})
+    html = otto.get("/recovery").content.decode()
+    assert 'value="hand_over"' not in html and 'value="retry" checked' in html
 
 
 def test_nothing_stuck_says_so(cast, otto):

@@ -1,0 +1,58 @@
+"""What was chosen lately for runs that were stuck. A fixed number of queries."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from access import naming, rules
+from access.models import AuditEntry
+from access.rules import Actor
+from config import clock
+from runs.lifecycle import State
+from runs.models import Run
+
+LATELY = timedelta(hours=24)
+RECENT = 10
+CHOSE: Mapping[str, tuple[str, str]] = {  # choice → its colour, and its word once it was made
+    "retry": ("done", "Retried"),
+    "compensate": ("undone", "Undoing"),
+    "hand_over": ("paused", "Handed over"),
+    "give_up": ("cancelled", "Given up"),
+}
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What somebody chose lately."""
+
+    run: Run
+    shade: str
+    word: str
+    by: str
+    at: datetime
+    to: str
+
+    @property
+    def now(self) -> str:
+        """Where the run is by now, where that is not what its state is called anyway."""
+        return "Stuck again" if self.run.state == State.PARKED else ""
+
+
+def lately(actor: Actor) -> list[Recovered]:
+    """The last choices of a day where this person may recover runs, of each run the last."""
+    entries = AuditEntry.objects.filter(workspace_id__in=actor.somewhere("runs.recover"), verb="recovered", at__gt=clock.now() - LATELY)
+    entries = entries.exclude(data__choice="hand_over")  # it is stuck still, and says on its card who looks after it
+    latest = list(entries.order_by("-at")[:RECENT])
+    runs = rules.visible(actor, Run, "runs.view").select_related("title").in_bulk([entry.subject_id for entry in latest])
+    ids = {entry.actor_id for entry in latest} | {entry.data.get("to", "") for entry in latest}
+    names = naming.people(ids)
+    found = [(entry, runs.get(UUID(entry.subject_id))) for entry in latest]
+    newest = {run.pk: (entry, run) for entry, run in reversed(found) if run is not None}  # of one run what was chosen last
+    return [told(entry, run, names) for entry, run in sorted(newest.values(), key=lambda each: each[0].at, reverse=True)]
+
+
+def told(entry: AuditEntry, run: Run, names: Mapping[str, str]) -> Recovered:
+    """What one entry of the audit says of a run. `names`: of people, by their ids."""
+    shade, word = CHOSE.get(entry.data["choice"], ("", entry.data["choice"]))
+    return Recovered(run, shade, word, names.get(entry.actor_id, "Somebody"), entry.at, names.get(entry.data.get("to", ""), ""))
