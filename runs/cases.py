@@ -98,6 +98,7 @@ class Case:
     sees_events: bool
     may_fork: bool
     after: str = ""  # what it had completed last, if no step of its own failed
+    again: int = 0  # how often it had got stuck in the same way before
     handed_by: str = ""  # who handed it to who looks after it: an id first, then a name
     handed_why: str = ""  # in their words, a rendition
     approved: tuple[LooseEnd, ...] = ()  # what somebody allowed, and of which nothing has left yet
@@ -111,7 +112,7 @@ class Case:
     @property
     def proposed(self) -> str:
         """What is chosen before anybody chose: not what would fail again by what the run itself tells."""
-        hopeless = self.detail.rstrip().endswith(HOPELESS) and self.run.handed_to is None
+        hopeless = (self.again or self.detail.rstrip().endswith(HOPELESS)) and self.run.handed_to is None
         offered = [option.choice for option in self.options]
         return "hand_over" if hopeless and "hand_over" in offered else offered[0]
 
@@ -317,6 +318,7 @@ def _case(
         options = tuple(option for option in options if option.choice != "hand_over")
     return Case(
         run=run,
+        again=_again(lines, texts),
         handed_by=handed[0]["actor"]["id"] if handed and run.handed_to_id else "",
         handed_why=_text(texts, handed[1].get("note")) if handed and run.handed_to_id else "",
         where=where,
@@ -331,6 +333,16 @@ def _case(
         sees_events=False,
         may_fork=False,
     )
+
+
+def _again(lines: Sequence[Told], texts: Mapping[UUID, Shown]) -> int:
+    """How often it had got stuck before as it did last: for the same reason, at the same step, with the same words."""
+    stuck = [
+        (body["data"]["reason"], body["data"].get("step"), _text(texts, payloads.get("detail")))
+        for _, body, payloads in lines
+        if body["type"] == "run.parked"
+    ]
+    return stuck[:-1].count(stuck[-1])
 
 
 def _option(choice: Choice, title: str, where: Parking, effects: Sequence[Done], can_undo: int) -> Option:

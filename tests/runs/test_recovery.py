@@ -286,5 +286,19 @@ def test_what_nobody_else_could_look_after_is_not_offered_to_be_handed_over(cast
     assert 'value="hand_over"' not in html and 'value="retry" checked' in html
 
 
+def test_what_fails_again_in_the_same_way_says_so_and_is_not_proposed_to_be_tried_once_more(cast, run, otto, outside):
+    html = otto.get("/recovery").content.decode()
+    assert 'value="retry" checked' in html and "in the same way" not in html
+    for often in ("once", "2 times"):
+        choose(cast, run, "retry")
+        outside.fail_next(*[Unavailable("down")] * 3)
+        for _ in range(3):
+            Run.objects.filter(pk=run.pk, state="waiting").update(state="queued", waiting={}, wake_at=None)
+            walk(run)
+        answer = otto.get("/recovery")
+        assert f"It got stuck in the same way {often} before." in text(answer)
+        assert 'value="hand_over" checked' in answer.content.decode()
+
+
 def test_nothing_stuck_says_so(cast, otto):
     assert "No run is stuck." in text(otto.get("/recovery"))
