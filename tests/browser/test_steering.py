@@ -11,7 +11,7 @@ from tests.acceptance.triage import Triage
 from tests.browser.pictures import picture
 from tests.browser.test_deciding import Waiting, open_live, patient, sign_in
 from tests.browser.test_every_page import LOOKS, browsing, shown
-from tests.stack import Stack
+from tests.stack import ROOT, Stack
 
 __all__ = ["patient"]
 Context = Callable[..., BrowserContext]
@@ -88,3 +88,13 @@ def test_otto_tries_a_stuck_run_again(page: Page, browser: Browser, server: Stac
     down.waiting_action()
     page.goto(f"{server.base_url}/runs/{down.id}")
     expect(page.get_by_text("Otto Brandt chose to try again")).to_be_visible()
+
+
+def test_what_to_look_for_stays_where_a_word_about_steering_goes_once_the_run_has_ended(page: Page) -> None:
+    notes = '<p class="note">Its worker is killed.</p><p class="note" data-s="done">The limits are set.</p>'
+    page.set_content(f'<aside class="run__rail"><div id="said" data-while-live>{notes}</div><div id="run-steer">Pause</div></aside>')
+    page.add_style_tag(path=ROOT / "static/css/pages/run.css")
+    expect(page.get_by_text("The limits are set.")).to_be_visible()
+    page.evaluate("document.getElementById('run-steer').hidden = true")
+    expect(page.get_by_text("The limits are set.")).to_be_hidden()
+    expect(page.get_by_text("Its worker is killed.")).to_be_visible()
