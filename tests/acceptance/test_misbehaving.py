@@ -193,4 +193,5 @@ def choose(otto: Person, run: Triage, choice: str, step: str = "") -> None:
     page = otto.http.get("/recovery").text
     at = re.search(rf'value="{run.id}@(\d+)"', page)
     assert at, page[-3000:]
-    assert otto.post(f"/runs/{run.id}/recovery", {"choice": choice, "at": at[1], "step": step}).status_code == 200
+    given = {"choice": choice, "at": at[1], "step": step, "sure": "yes"}
+    assert otto.post(f"/runs/{run.id}/recovery", given).status_code == 200
