@@ -78,6 +78,6 @@ def test_the_installation_says_after_how_long_it_is_asked(grave: ProposedAction,
     settings.HANDRAIL_DECISION_STEP_UP = 5
     proving.shown(riley, ago=timedelta(minutes=6))
     asked = riley.post(f"/api/v1/actions/{grave.pk}/decisions", form(grave), content_type="application/json")
-    assert asked.status_code == 403 and "after 5 minutes" in asked.json()["detail"] and not Decision.objects.exists()
+    assert asked.status_code == 403 and "more than 5 minutes ago" in asked.json()["detail"] and not Decision.objects.exists()
     settings.HANDRAIL_DECISION_STEP_UP = 60
     assert riley.post(f"/actions/{grave.pk}/decision", form(grave)).status_code in (302, 303)
