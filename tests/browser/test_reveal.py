@@ -51,6 +51,7 @@ def test_riley_reveals_to_judge_and_morgan_sees_who_did(page: Page, browser: Bro
     page.goto(asked.action)
     page.get_by_label("Your question").fill("Which invoice?")
     page.locator("[data-frame=file] [data-ask]").first.click()
+    expect(page.get_by_role("dialog")).to_be_visible()  # it is fetched first
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.locator("[data-frame=file] [data-ask]").first.press("Enter")
