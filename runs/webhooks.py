@@ -215,16 +215,14 @@ def _store(source: WebhookSource, delivery: str, digest: str, content: bytes, bo
         if twin is not None:
             _count_again(twin)
         vault.store([body])
-        made = ReceivedWebhook(source=source, delivery=delivery, digest=digest, body=body)
+        its = {"source": source, "delivery": delivery, "digest": digest, "body": body}
         if twin is not None:
-            made.state, made.run_id, made.settled_at = "repeated", twin.run_id, clock.now()
-            ReceivedWebhook.objects.bulk_create([made])
-        else:
-            places = webhook_places.of(_places_key(source), webhook_places.parsed(content))
-            made.all_places = places.all_there
-            ReceivedWebhook.objects.bulk_create([made])
-            webhook_places.keep(made, places)
-    return Received(made, again=twin is not None)
+            settled = {"state": "repeated", "run_id": twin.run_id, "settled_at": clock.now()}
+            return Received(ReceivedWebhook.objects.create(**its, **settled), again=True)
+        places = webhook_places.of(_places_key(source), webhook_places.parsed(content))
+        made = ReceivedWebhook.objects.create(**its, all_places=places.all_there)
+        webhook_places.keep(made, places)
+    return Received(made, again=False)
 
 
 def _places_key(source: WebhookSource) -> bytes:
