@@ -248,15 +248,18 @@ def _look(row: Item, hits: Collection[int]) -> str | None:
 
 def first_new(story: Story, seen: int) -> int:
     """The first event of the first row after what somebody has seen; 0 if nothing is new."""
-    return min((row.first for section in story.sections for row in section.items if seen and row.first > seen), default=0)
+    return min((row.first for row in _new(story, seen)), default=0)
+
+
+def _new(story: Story, seen: int) -> Iterator[Item]:
+    return (row for section in story.sections for row in section.items if seen and row.first > seen)
 
 
 def news(story: Story, seen: int) -> News:
     first = first_new(story, seen)
-    rows = [row for section in story.sections for row in section.items if seen and row.first > seen]
     open_ = [section.items[-NEWEST:] for section in story.sections if not folds(section, 0)]
     drawn = any(row.first == first for items in open_ for row in items)
-    return News(story.seq - seen if seen else 0, came_to(rows), drawn)
+    return News(story.seq - seen if seen else 0, came_to(list(_new(story, seen))), drawn)
 
 
 def came_to(items: Sequence[Item]) -> str:
