@@ -5,44 +5,45 @@ from datetime import timedelta
 from access import rules
 from access.models import User, Workspace
 from approvals import groups, policy
-from approvals.models import Policy, ReviewerGroup
+from approvals.models import Policy, PolicySet, ReviewerGroup
 
-# the back office's tools: each takes one reviewer. Name of its rule, and hours until what nobody decided expires; what a dry run found is
-# soon old
+# the back office's tools: each takes one reviewer. Name of its rule, hours until what nobody decided expires, and whose of the reviewers it
+# is if not everybody's; what a dry run found is soon old
 BACK_OFFICE = {
-    "update_customer": ("Changes of customers", 24),
-    "refund_payment": ("Refunds up to €2,000", 3),
-    "run_sql": ("SQL that changes data", 25 / 60),
-    "call_desk": ("Calls of the help desk", 4),
-    "run_command": ("Commands on this machine", 8),
-    "schedule_removal": ("Access that goes", 6),
+    "update_customer": ("Changes of customers", 24, ""),
+    "refund_payment": ("Refunds up to €2,000", 3, "Finance"),
+    "run_sql": ("SQL that changes data", 25 / 60, "Operations"),
+    "call_desk": ("Calls of the help desk", 4, ""),
+    "run_command": ("Commands on this machine", 8, "Operations"),
+    "schedule_removal": ("Access that goes", 6, "Operations"),
 }
 # what the agent outside of `outside_loop` proposes; it runs them itself
-OUTSIDE_LOOP = {"issue_voucher": ("Vouchers by agents outside", 4), "post_notice": ("Public notices", 2)}
+OUTSIDE_LOOP = {"issue_voucher": ("Vouchers by agents outside", 4, ""), "post_notice": ("Public notices", 2, "")}
+LETTERS = {
+    "send_email": ("Outside e-mail", 4, ""),
+    "send_offer": ("Offers to customers", 48, "Finance"),
+    "update_crm": ("Notes in the CRM", 0, ""),
+    "remove_note": ("Take notes back", 0, ""),
+}
+GROUPS = ("Finance", "Operations")
 
 
 def policies(workspace: Workspace, by: User | None = None) -> None:
     """What using each tool of the examples takes, unless a rule of it was there before: what was changed or taken out stays so."""
-    wanted = {"send_email": ("Outside e-mail", 4), "update_crm": ("Notes in the CRM", 0), "remove_note": ("Take notes back", 0)}
-    wanted |= BACK_OFFICE | OUTSIDE_LOOP
-    missing = [_rule(workspace, tool, *said) for tool, said in wanted.items() if not policy.was_ruled(workspace.pk, tool)]
-    if missing:
-        policy.add_last(workspace.pk, missing, by=by)
-
-
-def _rule(workspace: Workspace, tool: str, name: str, hours: float) -> Policy:
-    """The rule of one tool. Without hours to decide in, it asks nobody."""
-    asks = {"outcome": "reviewers" if hours else "automatic", "quorum": 1}
-    times = {"expires_after": timedelta(hours=hours or 4), "grant_lasts": timedelta(hours=1), "recall_delay": timedelta()}
-    return policy.rule(workspace.pk, tool=tool, name=name, **asks, **times)
+    wanted = LETTERS | BACK_OFFICE | OUTSIDE_LOOP
+    missing = {tool: said for tool, said in wanted.items() if not policy.was_ruled(workspace.pk, tool)}
+    if not missing:
+        return
+    made = _groups(workspace)
+    rules_ = [_rule(workspace, tool, name, hours, made.get(group)) for tool, (name, hours, group) in missing.items()]
+    policy.add_last(workspace.pk, rules_, by=by)
 
 
 def finance(workspace: Workspace) -> None:
-    """A group, two of whom are asked about what costs a lot. Nothing happens if there is a group: this one may have been changed."""
-    people = rules.holders(workspace.pk, "approvals.decide")
-    if len(people) < 2 or ReviewerGroup.objects.filter(workspace=workspace).exists():
+    """Two of a group are asked about what costs a lot. Nothing happens if somebody has changed the policy since it was set up."""
+    made = ReviewerGroup.objects.filter(workspace=workspace, name="Finance", closed_at=None).first()
+    if made is None or PolicySet.objects.filter(workspace=workspace).count() != 1:
         return
-    made = groups.make(workspace.pk, name="Finance", members=[user.pk for user in people], by=None)
     large = [
         {"what": "argument", "path": "$.currency", "test": "is", "value": "EUR"},
         {"what": "amount", "test": "more", "value": "1000 EUR"},
@@ -50,3 +51,18 @@ def finance(workspace: Workspace) -> None:
     asks = {"tool": "refund_payment", "conditions": large, "outcome": "reviewers", "quorum": 2, "group": made}
     times = {"expires_after": timedelta(hours=3), "grant_lasts": timedelta(hours=1)}
     policy.put_first(workspace.pk, policy.rule(workspace.pk, name="Refunds over €1,000", **asks, **times), by=None)
+
+
+def _groups(workspace: Workspace) -> dict[str, ReviewerGroup]:
+    """Those of the demo's groups that are open, by name; made if there is none at all: what was changed stays so."""
+    people = [user.pk for user in rules.holders(workspace.pk, "approvals.decide")]
+    if len(people) > 1 and not ReviewerGroup.objects.filter(workspace=workspace).exists():
+        return {name: groups.make(workspace.pk, name=name, members=people, by=None) for name in GROUPS}
+    return {group.name: group for group in ReviewerGroup.objects.filter(workspace=workspace, name__in=GROUPS, closed_at=None)}
+
+
+def _rule(workspace: Workspace, tool: str, name: str, hours: float, group: ReviewerGroup | None) -> Policy:
+    """The rule of one tool. Without hours to decide in, it asks nobody."""
+    asks = {"outcome": "reviewers" if hours else "automatic", "quorum": 1, "group": group}
+    times = {"expires_after": timedelta(hours=hours or 4), "grant_lasts": timedelta(hours=1), "recall_delay": timedelta()}
+    return policy.rule(workspace.pk, tool=tool, name=name, **asks, **times)

@@ -92,6 +92,7 @@ EXAMPLES = (
     "examples.support_triage.loop",
     "examples.support_triage.played",
     "examples.support_triage.follow_up",
+    "examples.support_triage.renewals",
     "examples.back_office.workflow",
 )
 HANDRAIL_DESK_URL = env.url("HANDRAIL_DESK_URL", "http://127.0.0.1:8001", schemes=("http",)) if DEMO else ""  # the demo's outside world

@@ -12,6 +12,7 @@ from examples.back_office.reading import JOBS, closest, job_of, read
 from examples.back_office.tools import (
     call_desk,
     desk_url,
+    name_of,
     read_customer,
     read_request,
     refund_payment,
@@ -55,7 +56,14 @@ def take_in(message: bytes, key: str) -> Intake:
         raise IntakeFailed(f"The back office's file can't be used: {error}") from error
     asked = read(job, whole)
     scope = {"customer": [asked["customer"]]} if asked.get("customer") else {}
-    return Intake(arguments={"request": request, "job": job}, title=subject[:200] or JOBS[job], scope=scope)
+    return Intake(arguments={"request": request, "job": job}, title=_title(job, subject, asked), scope=scope)
+
+
+def _title(job: str, subject: str, asked: Mapping[str, Any]) -> str:
+    """What the run is about in one line: its subject, but of a note what it says, for all of them have one subject."""
+    if job == "note" and asked["note"] and asked["customer"]:
+        return f"Note on {name_of(asked['customer'])}: {asked['note'].partition('. ')[0].rstrip('.')}"[:200]
+    return subject[:200] or JOBS[job]
 
 
 @script("back-office-job", version="1", title="Work out what to do")

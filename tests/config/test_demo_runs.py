@@ -6,6 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 import examples.back_office.workflow  # noqa: F401  it is registered by being loaded
+from approvals.models import Decision
+from artifacts import vault
 from config.management.commands import demo_runs
 from runs.models import Run
 from tests.approvals.mailing import propose_mail
@@ -34,3 +36,11 @@ def test_what_a_reviewer_is_on_in_the_demo_is_really_claimed_and_nobody_claims_w
     assert demo_runs.claim(proposed.run, by=cast.sam.email, until=until)
     assert proposed.again().claimed_by == cast.sam
     assert not demo_runs.claim(proposed.run, by=cast.riley.email, until=until), "Sam is on it"
+
+
+def test_what_the_demo_decides_by_itself_says_so_and_nobody_decides_on_what_is_their_own(cast):
+    proposed = propose_mail(cast)
+    assert not demo_runs.approve(proposed.run, by=cast.priya.email)
+    assert demo_runs.approve(proposed.run, by=cast.sam.email)
+    decided = Decision.objects.select_related("reviewer", "reason__key").get()
+    assert decided.reviewer == cast.sam and vault.open_bytes(decided.reason).decode() == demo_runs.BY_ITSELF

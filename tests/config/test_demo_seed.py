@@ -41,12 +41,14 @@ def test_the_demo_has_its_people_with_their_roles(in_the_demo):
     assert {("Morgan", "manager"), ("Otto", "operator"), ("Ada", "admin")} <= set(offered)
 
 
-def test_riley_and_sam_may_decide_on_what_the_agent_of_priya_proposes(in_the_demo):
+def test_riley_and_sam_may_decide_on_what_the_agents_of_others_propose(in_the_demo):
     seed()
-    assert {(agent.name, agent.owner.name) for agent in Agent.objects.all()} == {(name, "Priya Nair") for name in AGENTS}
+    assert {agent.name: agent.owner.name for agent in Agent.objects.all()} == AGENTS and len(set(AGENTS.values())) > 3
     agent = Agent.objects.get(name="support-triage")
     deciders = holders(agent.workspace_id, "approvals.decide")
-    assert [user.name.split()[0] for user in deciders] == ["Riley", "Sam"] and agent.owner not in deciders
+    assert [user.name.split()[0] for user in deciders] == ["Riley", "Sam"]
+    assert not {owner.pk for owner in User.objects.filter(agents__isnull=False)} & {user.pk for user in deciders}
+    assert not set(AGENTS.values()) & {one.name for one in demo.people()}, "nobody is offered to look around as who owns an agent"
     assert policy.in_force(agent.workspace_id, "send_email").outcome == "reviewers"
     assert policy.in_force(agent.workspace_id, "update_crm").outcome == "automatic"
     rules = [policy.in_force(agent.workspace_id, tool) for tool in BACK_OFFICE]
@@ -56,6 +58,19 @@ def test_riley_and_sam_may_decide_on_what_the_agent_of_priya_proposes(in_the_dem
 def test_the_policy_of_the_demo_has_no_history_of_its_making(in_the_demo):
     seed()
     assert sorted(PolicySet.objects.values_list("version", flat=True)) == [1, 2], "the rules, and the one that asks Finance first"
+
+
+def test_some_rules_ask_a_group_and_the_deadlines_are_of_many_kinds(in_the_demo):
+    seed()
+    fernhill = Workspace.objects.get()
+    rules = {tool: policy.in_force(fernhill.pk, tool) for tool in BACK_OFFICE}
+    assert {rule.group.name if rule.group else "" for rule in rules.values()} == {"", "Finance", "Operations"}
+    assert len({rule.expires_after for rule in rules.values()}) > 4
+
+
+def test_mail_to_the_people_of_the_demo_is_addressed_in_plain_letters(in_the_demo):
+    seed()
+    assert User.objects.get(name="Tomás Ruiz").email == "tomas@fernhill.example"
 
 
 def test_nobody_of_the_demo_has_a_password(in_the_demo):

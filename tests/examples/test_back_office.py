@@ -96,6 +96,11 @@ def test_a_message_that_asks_for_none_of_them_is_not_taken():
     assert refused.value.status == 422
 
 
+def test_a_run_is_called_as_its_message_is_and_one_of_a_note_by_what_it_says():
+    assert take_in(request("refund"), "k").title == "Refund for Brightwater, INV-20931"
+    assert take_in(request("note"), "k").title == "Note on Brightwater Logistics: Refund of PAY-88121 asked for on 29 November"
+
+
 def test_a_message_that_can_not_be_read_is_not_taken():
     with pytest.raises(MessageRefused):
         take_in(b"Subject: refund\nContent-Type: text/plain; charset=no-such-charset\n\nrefund \xff", "k")

@@ -18,7 +18,7 @@ from examples.support_triage.drafting import draft
 from examples.support_triage.reading import Ticket, read
 
 TICKETS = Path(__file__).parents[2] / "examples" / "support_triage" / "tickets"
-BRIGHTWATER, ALDER, HALLSTEDT = ACCOUNTS
+BRIGHTWATER, ALDER, HALLSTEDT, *_ = ACCOUNTS
 STRANGER = {"id": "02001", "name": "Elsewhere", "known": False, "language": "", "vat_number": "", "invoices": []}
 CONTACTS = {"en": BRIGHTWATER, "pt": ALDER, "de": HALLSTEDT}
 

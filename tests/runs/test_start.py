@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
@@ -186,6 +186,20 @@ def test_a_message_is_one_run_wherever_it_came_in(cast: Cast, otto: Client, desk
     assert Run.objects.count() == len(keys) == 1
     call_command("triage", file, workflow=WORKFLOW, workspace=cast.workspace.slug, again=True)
     assert Run.objects.count() == 2 and len(keys) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_can_be_brought_in_for_somebody_else_of_the_workspace(cast: Cast, desk: Any, tmp_path: Path) -> None:
+    desk(filed)
+    file = tmp_path / "a message.eml"
+    file.write_bytes(MESSAGE)
+    its = {"workflow": WORKFLOW, "workspace": cast.workspace.slug}
+    for nobody in ("nobody@fernhill.example", cast.olga.email):
+        with pytest.raises(CommandError, match="is nobody of Fernhill"):
+            call_command("triage", file, owner=nobody, **its)
+    call_command("triage", file, owner=cast.morgan.email, **its)
+    run = Run.objects.get()
+    assert (run.owner, run.starter_id, run.budgets["steps"]) == (cast.morgan, str(cast.morgan.pk), 24)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,6 +1,7 @@
 """`manage.py demo_seed`: the demo's workspace, people, agents and policies. Safe to repeat; changes nothing that is there."""
 
 from typing import Any
+from unicodedata import normalize
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -17,9 +18,16 @@ PEOPLE = (
     ("Ada Lindqvist", "admin"),
     ("Rafael Costa", "admin"),  # so that a change of roles takes two
 )
-# each called as the workflow that it runs; the last runs outside
-AGENTS = ("support-triage", "triage-loop", "triage-played", "back-office", "outside-loop")
-OWNER = ("Priya Nair", "manager")  # owns the agents, and so their runs: Riley and Sam may decide
+# each called as the workflow that it runs, the  with who answers for it and for its runs. They decide
+# nothing, and so Riley and Sam may
+AGENTS = {
+    "support-triage": "Priya Nair",
+    "triage-loop": "Sofia Berg",
+    "triage-played": "Sofia Berg",
+    "back-office": "Tomás Ruiz",
+    "outside-loop": "Mei Tanaka",
+    "renewals": "Lena Fischer",
+}
 
 
 class Command(BaseCommand):
@@ -34,15 +42,16 @@ class Command(BaseCommand):
         held = roles.set_up(workspace)
         for name, role in PEOPLE:
             _person(workspace, name, held[role])
-        owner = _person(workspace, OWNER[0], held[OWNER[1]])
-        for name in AGENTS:
-            Agent.objects.get_or_create(workspace=workspace, name=name, defaults={"owner": owner})
+        owners = {name: _person(workspace, name, held["manager"]) for name in dict.fromkeys(AGENTS.values())}
+        for name, owner in AGENTS.items():
+            Agent.objects.get_or_create(workspace=workspace, name=name, defaults={"owner": owners[owner]})
         approvals_demo.policies(workspace)
         approvals_demo.finance(workspace)
 
 
 def _person(workspace: Workspace, name: str, role: Role) -> User:
-    email = f"{name.split()[0].lower()}@fernhill.example"
+    first = normalize("NFKD", name.split()[0].lower()).encode("ascii", "ignore").decode()  # mail is addressed in plain letters
+    email = f"{first}@fernhill.example"
     user = User.objects.filter(email=email).first() or User.objects.create_user(email, None, name=name)
     Membership.objects.get_or_create(workspace=workspace, user=user, defaults={"role": role})
     return user

@@ -11,6 +11,21 @@ def _invoice(number: str, date: str, amount: str, title: str, *payments: dict[st
     return {"number": number, "date": date, "amount": amount, "currency": "EUR", "title": title, "payments": list(payments)}
 
 
+def _renewing(pk: str, name: str, contact: str, email: str, plan: str, price: str, language: str) -> dict[str, Any]:
+    """An account whose contract ends with the year."""
+    return {
+        "id": pk,
+        "name": name,
+        "contacts": [{"name": contact, "email": email}],
+        "plan": plan,
+        "language": language,
+        "vat_number": "",
+        "refunds_to": "bank transfer",
+        "renewal": {"ends": "31 December 2026", "term": "2027", "price": price, "held_until": "18 December"},
+        "invoices": [],
+    }
+
+
 ACCOUNTS: list[dict[str, Any]] = [
     {
         "id": "00932",
@@ -77,4 +92,7 @@ ACCOUNTS: list[dict[str, Any]] = [
             ),
         ],
     },
+    _renewing("01302", "Kestrel Print", "Noor Haddad", "noor.haddad@kestrelprint.example", "Business, 20 places", "4,960.00", "en"),
+    _renewing("01355", "Nordkontor", "Anneli Sund", "anneli.sund@nordkontor.example", "Business, 8 places", "2,140.00", "sv"),
+    _renewing("01371", "Halden Marine", "Tomasz Zieliński", "tomasz@haldenmarine.example", "Business, 12 places", "3,110.00", "pl"),
 ]

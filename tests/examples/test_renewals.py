@@ -1,0 +1,63 @@
+"""Renewing a contract: nothing leaves before it is approved, then the run waits for the signed one; called off, it takes its notes back."""
+
+import httpx
+import orjson
+import pytest
+from django.test import Client
+
+import examples.support_triage.renewals  # noqa: F401  it is registered by being loaded
+from access.rules import SYSTEM, person
+from approvals import demo
+from approvals.models import ProposedAction
+from config import clock
+from config.management.commands.demo_runs import RENEWED
+from runs import signals, standard_webhooks, starting, webhooks
+from runs.engine import executor
+from runs.models import Run
+from tests.approvals.mailing import Proposed
+from tests.examples.outside import World
+from tests.examples.test_back_office import approve
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CUSTOMER, ACCOUNT, EMAIL = RENEWED
+
+
+@pytest.fixture
+def renewal(cast, world: World, monkeypatch: pytest.MonkeyPatch) -> Proposed:
+    """A renewal whose offer waits for a decision."""
+    monkeypatch.setenv("HANDRAIL_DESK_URL", world.url.rstrip("/"))
+    monkeypatch.setenv("HANDRAIL_DESK_SMTP", "{}:{}".format(*world.smtp))
+    demo.policies(cast.workspace)
+    webhooks.make_source(cast.agent, "contracts", by=SYSTEM)
+    asked = {"arguments": {"email": EMAIL}, "scope": {"email": [EMAIL], "account": [ACCOUNT]}}
+    owner = cast.agent.owner
+    run = starting.start(agent=cast.agent, owner=owner, by=person(owner.pk), title=CUSTOMER, workflow="renewals", **asked)
+    assert executor.execute(run.pk) == "waiting"
+    return Proposed(run, ProposedAction.objects.get(run=run, tool="send_offer"))
+
+
+def notes(http: httpx.Client) -> list[tuple[str, bool]]:
+    found = http.get(f"/accounts/{ACCOUNT}/notes").json()["notes"]
+    return [(note["text"], note["removed_at"] is None) for note in found]
+
+
+def test_the_offer_goes_out_once_approved_and_the_signed_contract_ends_the_run(cast, world: World, renewal: Proposed):
+    assert not world.http.get("/mail").json()["mail"] and len(notes(world.http)) == 2
+    assert approve(renewal, cast.riley) == "waiting"
+    assert [mail["subject"] for mail in world.http.get("/mail").json()["mail"]] == ["Your plan in 2027"]
+    assert Run.objects.get(pk=renewal.run.pk).waiting["on"] == "webhook"
+    source = webhooks.listed(cast.workspace.pk)[0]
+    body = orjson.dumps({"type": "contract.signed", "data": {"account": ACCOUNT}})
+    stamp = int(clock.now().timestamp())
+    signed = standard_webhooks.signature(webhooks.rotate(source, by=SYSTEM), "msg_1", stamp, body)
+    headers = {"webhook-id": "msg_1", "webhook-timestamp": str(stamp), "webhook-signature": signed}
+    assert Client().post(f"/api/v1/webhooks/{source.pk}", body, content_type="application/json", headers=headers).status_code < 300
+    webhooks.apply_due()
+    assert renewal.walk() == "succeeded"
+    assert ("Renewed for 2027.", True) in notes(world.http)
+
+
+def test_what_it_noted_is_taken_back_when_it_is_called_off(cast, world: World, renewal: Proposed):
+    signals.send(renewal.run, kind="cancel", key="k", by=person(cast.otto.pk), note="They stay.")
+    assert renewal.walk() == "compensated" and Run.objects.get(pk=renewal.run.pk).state == "cancelled"
+    assert [there for _, there in notes(world.http)] == [False, False] and not world.http.get("/mail").json()["mail"]
