@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from approvals import canonical, cards, edit_form
 from approvals.canonical import ABSENT, CanonicalAction, pointer
 from approvals.cards import record
-from approvals.wordwise import Part, words
+from approvals.wordwise import Part, values
 from runs.engine.tools import Tool
 
 FIELDS = 40  # of a record; one with more is compared as a whole
@@ -31,6 +31,7 @@ class Row:
     before: tuple[Part, ...]
     after: tuple[Part, ...]
     changed: bool
+    path: str = ""  # of an argument or a field of one
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Changes:
     @property
     def alike(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if not row.changed)
+
+    @property
+    def by_path(self) -> dict[str, tuple[Part, ...]]:
+        """What differs as it was, by where it stands in the action."""
+        return {row.path: row.before for row in self.differing}
 
     @property
     def changed(self) -> int:
@@ -76,11 +82,13 @@ def _rows(name: str, title: str, old: CanonicalAction, new: CanonicalAction, tou
     before, after = old.arguments.get(name, ABSENT), new.arguments.get(name, ABSENT)
     keys = dict.fromkeys((*after, *before)) if isinstance(before, Mapping) and isinstance(after, Mapping) else {}
     if not 0 < len(keys) <= FIELDS:
-        yield _row(name, title, before, after, pointer("arguments", name) in touched)
+        path = pointer("arguments", name)
+        yield replace(_row(name, title, before, after, path in touched), path=path)
         return
     for key in keys:
         sides = before.get(key, ABSENT), after.get(key, ABSENT)
-        yield _row(f"{name}.{key}", _field(name, title, _spoken(key)), *sides, pointer("arguments", name, key) in touched)
+        path = pointer("arguments", name, key)
+        yield replace(_row(f"{name}.{key}", _field(name, title, _spoken(key)), *sides, path in touched), path=path)
 
 
 def _field(name: str, title: str, key: str) -> str:
@@ -118,4 +126,4 @@ def _how_row(name: str, old: CanonicalAction, new: CanonicalAction) -> Row:
 def _compared(title: str, name: str, before: str, after: str, changed: bool) -> Row:
     if not changed:
         return Row(title, name, (("same", after),), (("same", after),), False)
-    return Row(title, name, *words(before, after), True)
+    return Row(title, name, *values(before, after), True)

@@ -18,7 +18,7 @@ from access.rules import Actor
 from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, lineage, opening, stops, surroundings, unknown, warned
 from approvals.background import Background, Leg
 from approvals.canonical import CanonicalAction
-from approvals.cards import Card, payment
+from approvals.cards import Card, payment, record
 from approvals.changes import Changes
 from approvals.course import Course, Typed, course, tool_title
 from approvals.decisions import Yes
@@ -71,6 +71,7 @@ class Panel:
     run_title: str
     broken: str = ""
     changes: Changes | None = None
+    in_card: bool = False  # whether the card itself says what changed
     before: ProposedAction | None = None
     refused: Refusal | None = None
     refused_strong: str = ""
@@ -113,16 +114,20 @@ def panel(
     if broken and drawn_course.bar:
         drawn_course = replace(drawn_course, bar=replace(drawn_course.bar, broken=broken))
     drawn_course = _with_amount(drawn_course, what)
+    card = _card(action, what, full) if what else None
+    differs = _changes(before, what, full) if before and what else None
+    both = record.told_apart(card, differs.by_path) if card and differs and not editing else None
     return Panel(
         course=drawn_course,
-        card=_card(action, what, full) if what else None,
+        card=both or card,
         full=full,
         subject=subject,
         reason=reason,
         tool_title=tool_title(action),
         run_title=drawn_course.run_title,
         broken=broken,
-        changes=_changes(before, what, full) if before and what else None,
+        changes=differs,
+        in_card=both is not None,
         before=before,
         refused=typed.refusal if typed else None,
         refused_strong=_not_recorded(said or typed) if typed else "",

@@ -6,7 +6,8 @@ from typing import Literal
 
 Kind = Literal["same", "del", "ins", "gap", "none"]  # gap: line ends amid what differs; none: there is nothing, and the text says so
 Part = tuple[Kind, str]
-WORDS = pattern(r"\s+|\w+|[^\w\s]")
+SPOKEN = pattern(r"\w+(?:[^\w\s]{1,3}\w+)*")  # “81-339”, “1,284.00” and an address are one word each
+WORDS = pattern(rf"\s+|{SPOKEN.pattern}|[^\w\s]")
 LINE_ENDS = pattern(r"(\s*\n\s*)")
 ALIGNED = 400  # words between what begins and what ends the same; more are shown whole, before and after: aligning takes cubic time
 
@@ -19,6 +20,33 @@ def words(before: str, after: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     head, tail = "".join(old[:first]), "".join(old[len(old) - last :])
     left, right = _aligned(old[first : len(old) - last], new[first : len(new) - last])
     return _framed(head, left, tail), _framed(head, right, tail)
+
+
+def values(before: str, after: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Two values on a line each, as parts: word by word where most words stay, else the one whole and the other whole."""
+    left, right = words(before, after)
+    if "\n" in before + after or 2 * _count(left, "same") > max(_count(left), _count(right)):
+        return _closed(left), _closed(right)
+    return (("del", before),), (("ins", after),)
+
+
+def _count(parts: tuple[Part, ...], only: str = "") -> int:
+    """How many words there are, signs and spaces aside."""
+    return sum(len(SPOKEN.findall(text)) for kind, text in parts if not only or kind == only)
+
+
+def _closed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """A space or a sign between two words that both changed changed with them: it is easier to read so."""
+    found: list[Part] = []
+    for i, (kind, text) in enumerate(parts):
+        around = {parts[j][0] for j in (i - 1, i + 1) if 0 <= j < len(parts)}
+        inner = kind == "same" and not SPOKEN.search(text) and 0 < i < len(parts) - 1 and len(around) == 1
+        kind = around.pop() if inner else kind
+        if found and found[-1][0] == kind:
+            found[-1] = (kind, found[-1][1] + text)
+        else:
+            found.append((kind, text))
+    return tuple(found)
 
 
 def _shared(one: list[str], other: list[str]) -> int:

@@ -135,6 +135,13 @@ def running(action: CanonicalAction) -> Line:
     return Line("/executor", "Run", f"On approval, only once, by Handrail{at}.", ("/target",))
 
 
+def run_and_how(action: CanonicalAction) -> dict[str, tuple[Line, ...]]:
+    """Handrail runs it as it runs everything: that is folded. That an agent does, unseen, stands in the open."""
+    if action.executor == "agent":
+        return {"lines": (running(action),), "folded": how(action)}
+    return {"lines": (), "folded": (running(action), *how(action))}
+
+
 def apart(setting: Setting, name: str, given: list[Any] | Mapping[str, Any]) -> list[Field]:
     """Each value of one argument by itself, without a title. The first stands for the whole argument as well, with its warnings."""
     whole = pointer("arguments", name)

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from approvals.canonical import CanonicalAction, pointer
-from approvals.cards.drawing import apart, attachments, how, reaching, rest, running, shape, sum_of, warns_at
+from approvals.cards.drawing import apart, attachments, reaching, rest, run_and_how, shape, sum_of, warns_at
 from approvals.cards.parts import Card, Code, Field, Line, Piece, Place, Setting
 
 # names under which tools carry the parts of a request
 METHOD, URL, HEADERS, BODY = ("method",), ("url", "address"), ("headers",), ("body", "json", "content")
+PLAIN = ("accept", "content-type", "user-agent")  # headers that say how it is written, and nothing of what is asked: they stand folded
 _URL = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<host>[^/\\?#]*)(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<rest>#.*)?", re.DOTALL)
 
 
@@ -24,7 +25,9 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
     sent = _headers(setting, headers, left.pop(headers)) if headers else []
     body = next((each for each in BODY if each in left and shape(left[each]) != "empty"), "")
     code = _body(setting, body, left.pop(body)) if body else None
-    fields = [*sent, *rest(setting, left)]
+    plain = [each for each in sent if each.title.lower() in PLAIN and not each.warns]
+    fields = [*(each for each in sent if each not in plain), *rest(setting, left)]
+    how = run_and_how(action)
     return Card(
         kind="http",
         icon="send",
@@ -35,8 +38,8 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
         letter=None,
         code=code,
         files=attachments(action, setting),
-        folded=tuple(line for line in how(action) if line.path != "/credential"),
-        lines=(_credential(action), running(action)),
+        folded=(*plain, *(line for line in how["folded"] if line.path != "/credential")),
+        lines=(_credential(action), *how["lines"]),
         raw=dict(action.arguments),
         unit="request",
         verb="send" if setting.effect == "send" else "run",

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from approvals.both_parts import Difference
+from approvals.canonical import ABSENT
 from approvals.wordwise import Part
 from runs.engine.tools import Limit, Looked
 
@@ -72,6 +73,7 @@ class Field:
     bold: bool = False
     covers: tuple[str, ...] = ()
     typed: str = ""  # of a value that no schema names: what it is, “text”
+    was: tuple[Part, ...] = ()  # what an earlier action had here, where it is compared with one
     told: str = ""  # what was looked up about it, as “00932” says little by itself: not signed
 
     @property
@@ -170,6 +172,7 @@ class Row:
     changed: bool
     warns: tuple[Warn, ...] = ()
     covers: tuple[str, ...] = ()
+    was: tuple[Part, ...] = ()  # what an earlier action had after, where it is compared with one
 
 
 @dataclass(frozen=True)
@@ -252,7 +255,7 @@ class Card:
     facts: str  # “2 recipients, 2 attachments”
     warns: tuple[Warn, ...] = ()
     aside: str = ""  # beside the heading: under which condition it runs
-    condition: Field | None = None  # the argument that says so, where no field does
+    said: tuple[Field, ...] = ()  # the arguments that the heading and what is beside it say, where no field does
     rows: tuple[Row, ...] = ()
     amount: Amount | None = None
     place: Place | None = None
@@ -269,8 +272,8 @@ class Card:
     @property
     def parts(self) -> "list[Field | Line | Attached | Row | Amount | Code | Place | Html]":
         """All that is signed, as it is drawn."""
-        single = [part for part in (self.condition, self.amount, self.place, self.letter, self.html, self.code) if part is not None]
-        return [*self.rows, *self.fields, *single, *self.options, *self.files, *self.lines, *self.folded]
+        single = [part for part in (self.amount, self.place, self.letter, self.html, self.code) if part is not None]
+        return [*self.rows, *self.said, *self.fields, *single, *self.options, *self.files, *self.lines, *self.folded]
 
     @property
     def shown_count(self) -> int:
@@ -300,6 +303,17 @@ class Card:
     @property
     def folded_names(self) -> str:
         return ", ".join(part.title or part.name for part in self.folded)
+
+    @property
+    def found_first(self) -> bool:
+        """Whether what was found out stands above what is signed: what a dry run of a text for a machine says is read before the text."""
+        return self.code is not None and self.place is None
+
+    @property
+    def found_in_fold(self) -> bool:
+        """Whether what was looked up is the fields that stay, and no more: then when that was stands with them."""
+        told = self.found or self.earlier or (self.looked and self.looked.trouble)
+        return bool(self.stays) and not told and all(row.value[0] is not ABSENT for row in self.rows)
 
     @property
     def letter_warns(self) -> tuple[Warn, ...]:

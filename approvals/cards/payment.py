@@ -5,8 +5,8 @@ from typing import Any
 
 from approvals import money
 from approvals.canonical import CanonicalAction, pointer
-from approvals.cards.drawing import attachments, how, reaching, rest, running, sum_of, warns_at
-from approvals.cards.parts import Amount, Card, Setting, Share
+from approvals.cards.drawing import attachments, reaching, rest, run_and_how, sum_of, warns_at
+from approvals.cards.parts import Amount, Card, Field, Setting, Share
 
 # names under which tools carry the parts of a payment
 AMOUNT, CURRENCY = ("amount",), ("currency",)
@@ -21,7 +21,9 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
     name = next((each for each in AMOUNT if each in left), "")
     currency = currency_of(action)
     amount = _amount(setting, name, left.pop(name), currency) if name else None
-    fields = reaching(action, setting, list(rest(setting, left)))
+    told = [each for each in rest(setting, left) if each.name in CURRENCY and amount and _is_told(each)]  # the amount bears its sign
+    fields = reaching(action, setting, [each for each in rest(setting, left) if each not in told])
+    how = run_and_how(action)
     return Card(
         kind="payment",
         icon="undo",
@@ -31,8 +33,8 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
         fields=tuple(fields),
         letter=None,
         files=attachments(action, setting),
-        folded=how(action),
-        lines=(running(action),),
+        folded=(*told, *how["folded"]),
+        lines=how["lines"],
         raw=dict(action.arguments),
         unit="payment",
         verb="run",
@@ -65,6 +67,10 @@ def _amount(setting: Setting, name: str, value: Any, currency: Any) -> Amount:
     text = f"{value} {currency}".strip() if number is None or setting.masked else money.spell(number, currency)
     share, said = _share(setting, number, currency) if number is not None else ((), "")
     return Amount(path, name, value, text, share=share, said=said, warns=warns_at(setting, path))
+
+
+def _is_told(currency: Field) -> bool:
+    return currency.known and not currency.warns and isinstance(currency.value, str) and currency.value in money.SIGNS
 
 
 def _share(setting: Setting, number: Decimal, currency: Any) -> tuple[tuple[Share, ...], str]:

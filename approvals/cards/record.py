@@ -1,12 +1,13 @@
 """A change of a record: each field as it is and as it would be, and the version that it was read at."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from approvals.canonical import ABSENT, CanonicalAction, canonical_json, pointer
-from approvals.cards.drawing import attachments, field_of, how, reaching, rest, running, said, shape, sum_of, warns_at
+from approvals.cards.drawing import attachments, field_of, reaching, rest, run_and_how, said, shape, sum_of, warns_at
 from approvals.cards.parts import Card, Field, Row, Setting
-from approvals.wordwise import Part, words
+from approvals.wordwise import Part, values
 
 # names under which tools carry the parts of a change
 RECORD = ("record", "record_id", "id")
@@ -26,7 +27,9 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
     version = next((field.value for field in fields if field.name in VERSION), None)
     # what the heading says is not said again below, unless there is something to be said about it
     condition = next((each for each in fields if each.name in VERSION and each.shape == "number" and not each.warns), None)
-    named, heading = _heading(setting, next((each for each in fields if each.name in RECORD), None))
+    record = next((each for each in fields if each.name in RECORD), None)
+    named, heading = _heading(setting, record)
+    above = [each for each in (condition, record if heading and record and not record.warns else None) if each]
     return Card(
         kind="record",
         icon="list",
@@ -34,19 +37,27 @@ def draw(action: CanonicalAction, setting: Setting) -> Card:
         names=named,
         tool=action.tool,
         aside="" if version is None else f"Only if still at version {version}",
-        condition=condition,
+        said=tuple(above),
         rows=rows,
-        fields=tuple(reaching(action, setting, [each for each in fields if each is not condition])),
+        fields=tuple(reaching(action, setting, [each for each in fields if each not in above])),
         letter=None,
         files=attachments(action, setting),
-        folded=how(action),
-        lines=(running(action),),
+        **run_and_how(action),
         raw=dict(action.arguments),
         unit="change",
         verb="run",
         facts=sum_of((sum(row.changed for row in rows), "field")),
         stays=_stays(setting, {row.name for row in rows}),
     )
+
+
+def told_apart(card: Card, changed: Mapping[str, tuple[Part, ...]]) -> Card | None:
+    """The card with what an earlier action had in the place of what changed, by the pointers of these; None if one has no place in it."""
+    places = {part.path for part in (*card.rows, *card.fields)}
+    if not card.rows or not changed.keys() <= places:
+        return None
+    rows = tuple(replace(row, was=changed.get(row.path, ())) for row in card.rows)
+    return replace(card, rows=rows, fields=tuple(replace(field, was=changed.get(field.path, ())) for field in card.fields))
 
 
 def _heading(setting: Setting, record: Field | None) -> tuple[str, str]:
@@ -70,7 +81,7 @@ def _rows(setting: Setting, names: tuple[str, ...], before: Mapping[str, Any], a
         left, right, changed = _compared(shown, new, masked=setting.masked)
         covers = (*places, *(both if not rows else ()))
         value = (old, new)
-        rows.append(Row(places[-1], _title(key), key, value, left, right, changed, warns_at(setting, *places), covers))
+        rows.append(Row(places[-1], spoken(key), key, value, left, right, changed, warns_at(setting, *places), covers))
     return tuple(rows)
 
 
@@ -79,7 +90,7 @@ def _found(setting: Setting, key: str) -> Any:
     return record[key] if record and key in record else ABSENT
 
 
-def _title(key: str) -> str:
+def spoken(key: str) -> str:
     """“billing_address” as people write it."""
     spaced = key.replace("_", " ").strip()
     return spaced[:1].upper() + spaced[1:] if key.isascii() and key.replace("_", "").isalnum() else ""
@@ -90,24 +101,9 @@ def _compared(old: Any, new: Any, *, masked: bool) -> tuple[tuple[Part, ...], tu
     if old is not ABSENT and new is not ABSENT and canonical_json(old) == canonical_json(new):
         return (("same", before),), (("same", after),), False
     if isinstance(old, str) and isinstance(new, str) and old and new and not masked:
-        left, right = words(before, after)
-        return _joined(left), _joined(right), True
+        return *values(before, after), True
     gone = (("none" if _is_empty(old) else "del", before),)
     return gone, (("none" if _is_empty(new) else "ins", after),), True
-
-
-def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """A space between two words that both changed changed with them: it is easier to read so."""
-    found: list[Part] = []
-    for i, (kind, text) in enumerate(parts):
-        around = {parts[j][0] for j in (i - 1, i + 1) if 0 <= j < len(parts)}
-        inner = kind == "same" and text.isspace() and 0 < i < len(parts) - 1 and len(around) == 1
-        kind = around.pop() if inner else kind
-        if found and found[-1][0] == kind:
-            found[-1] = (kind, found[-1][1] + text)
-        else:
-            found.append((kind, text))
-    return tuple(found)
 
 
 def _is_empty(value: Any) -> bool:
@@ -116,4 +112,4 @@ def _is_empty(value: Any) -> bool:
 
 def _stays(setting: Setting, touched: set[str]) -> tuple[tuple[str, Any], ...]:
     record = setting.looked.record if setting.looked else None
-    return tuple((_title(key) or key, said(value)) for key, value in (record or {}).items() if key not in touched)
+    return tuple((spoken(key) or key, said(value)) for key, value in (record or {}).items() if key not in touched)

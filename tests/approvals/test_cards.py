@@ -108,9 +108,9 @@ def test_a_change_of_a_record_shows_every_field_that_either_side_names(before, a
     old, new = action.arguments["before"], action.arguments["after"]
     assert {row.name: row.value for row in card.rows} == {key: (old.get(key, ABSENT), new.get(key, ABSENT)) for key in {**old, **new}}
     assert set(cards.pointers(action)) <= cards.covered(card)
-    assert card.aside == f"Only if still at version {version}" and card.condition is None
+    assert card.aside == f"Only if still at version {version}" and not [part for part in card.said if part.name == "version"]
     told = drawn(action, "record", properties={"version": {}})
-    assert told.condition.value == version and "version" not in [field.name for field in told.fields]
+    assert [part.value for part in told.said] == [version] and "version" not in [field.name for field in told.fields]
     assert set(cards.pointers(action)) <= cards.covered(told)
     for row in card.rows:
         assert row.changed == (row.value[0] is ABSENT or row.value[1] is ABSENT or cards.pretty(row.value[0]) != cards.pretty(row.value[1]))
@@ -131,10 +131,22 @@ def test_a_change_without_its_before_is_compared_with_what_was_found():
 
 
 def test_words_that_changed_side_by_side_are_drawn_as_one():
-    action = an_action({"before": {"a": "Nabrzeże 4, Gdynia"}, "after": {"a": "Hutnicza 12, Gdynia"}})
+    action = an_action({"before": {"a": "Nabrzeże 4, Gdynia, Polska (PL)"}, "after": {"a": "Hutnicza 12, Gdynia, Polska (PL)"}})
     (row,) = drawn(action, "record").rows
-    assert row.before == (("del", "Nabrzeże 4"), ("same", ", Gdynia"))
-    assert row.after == (("ins", "Hutnicza 12"), ("same", ", Gdynia"))
+    assert row.before == (("del", "Nabrzeże 4"), ("same", ", Gdynia, Polska (PL)"))
+    assert row.after == (("ins", "Hutnicza 12"), ("same", ", Gdynia, Polska (PL)"))
+
+
+def test_a_value_of_which_half_the_words_changed_is_drawn_as_another_value():
+    action = an_action({"before": {"a": "Hutnicza 12, 81-339 Gdynia"}, "after": {"a": "Hutnicza 14, 81-061 Gdynia"}})
+    (row,) = drawn(action, "record").rows
+    assert (row.before, row.after) == ((("del", "Hutnicza 12, 81-339 Gdynia"),), (("ins", "Hutnicza 14, 81-061 Gdynia"),))
+
+
+def test_no_word_is_struck_by_half():
+    action = an_action({"before": {"a": "Rua do Norte 4, 1200-109 Lisboa"}, "after": {"a": "Rua do Norte 4, 1200-195 Lisboa"}})
+    (row,) = drawn(action, "record").rows
+    assert [part for part in row.before if part[0] == "del"] == [("del", "1200-109")]
 
 
 @pytest.mark.parametrize(
@@ -324,3 +336,24 @@ def test_a_day_is_told_as_people_write_it(value, day):
 
 def test_a_card_and_a_story_call_what_is_decided_on_the_same() -> None:
     assert course.UNITS is titles.UNITS
+
+
+def test_what_an_earlier_version_had_stands_in_the_row_that_changed():
+    fields = {"before": {"a": "Nabrzeże 4"}, "record": "417", "tell": False}
+    old, new = (an_action({**fields, "after": {"a": to}}) for to in ("Hutnicza 12", "Hutnicza 14"))
+    differs = changes.between(old, new, None)
+    told = record.told_apart(drawn(new, "record"), differs.by_path)
+    assert told is not None and [row.was for row in told.rows] == [(("del", "Hutnicza 12"),)]
+    assert not any(field.was for field in told.fields)
+    other = an_action({**fields, "after": {"a": "Hutnicza 14", "b": 1}})
+    assert record.told_apart(drawn(new, "record"), changes.between(other, new, None).by_path) is None, "a field that went has no row"
+
+
+def test_how_a_request_is_written_stands_folded_and_what_it_asks_in_the_open():
+    headers = {"Content-Type": "application/json", "X-On-Behalf-Of": "Riley"}
+    card = drawn(an_action({"method": "POST", "url": "https://desk.example/notes", "headers": headers, "body": {"text": "Hello"}}), "http")
+    assert [field.title for field in card.fields] == ["X-On-Behalf-Of"] and "Content-Type" in card.folded_names
+    warned = drawn(
+        an_action({"headers": headers, "url": "https://a.example"}), "http", warns=[Warn("odd", "warn", "/arguments/headers", "Odd.")]
+    )
+    assert "Content-Type" in [field.title for field in warned.fields], "what is warned of is not folded"

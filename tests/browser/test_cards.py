@@ -43,15 +43,15 @@ KINDS = {
     "record": Kind(
         "change-of-address",
         "update_customer",
-        "10 arguments: 7 shown, 3 folded, none hidden",
+        "10 arguments: 6 shown, 4 folded, none hidden",
         "this one change",
-        ("Only if still at version 57", "Hutnicza 12", "Nabrzeże 4", "No value", "7 fields stay as they are", "Halden Marine"),
+        ("Only if still at version 57", "Hutnicza 12", "Nabrzeże 4", "No value", "7 other fields stay as they are", "Halden Marine"),
         ((".change tbody tr", 3), (".change del", 2), (".change ins", 3)),
     ),
     "payment": Kind(
         "refund",
         "refund_payment",
-        "10 arguments: 7 shown, 3 folded, none hidden",
+        "10 arguments: 5 shown, 5 folded, none hidden",
         "",  # two of Finance are asked
         ("€1,284.00", "PAY-88121", "FERNHILL REFUND", "nothing is left to give back after this", "Limit for one", "€0.00 of €5,000.00"),
         ((".sums", 0), (".amount", 1)),  # all of it: no bar, but the words
@@ -67,7 +67,7 @@ KINDS = {
     "http": Kind(
         "note",
         "call_desk",
-        "7 arguments: 5 shown, 2 folded, none hidden",
+        "7 arguments: 3 shown, 4 folded, none hidden",
         "this one request",
         ("POST", "/accounts/00932/notes", "Content-Type", "application/json", "Call Marta", "Idempotency-Key"),
         ((".req b:not(.tag)", 1),),
