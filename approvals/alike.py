@@ -49,7 +49,7 @@ def _by_itself(one: Facts) -> str:
     if one.tainted:
         return "It sends data out of a run that has read private and outside text."
     if one.needs > 1:
-        return f"It takes {one.needs} people."
+        return f"It takes {one.needs} people: its policy is {one.policy_words}."
     if one.warning or one.locked:
         return one.warning or "A warning locks it."
     if one.outside:

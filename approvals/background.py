@@ -284,10 +284,22 @@ def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) ->
         is_file = UNREADABLE in shown.hidden
         evidence = replace(evidence, hidden=count, is_file=is_file, media_type=shown.media_type, size=shown.size)
     if not evidence.text and shown.media_type == "application/json" and not evidence.outside:
-        return replace(evidence, text=record(shown.text, QUOTE))
+        title, text = _finding(event, shown.text)
+        return replace(evidence, title=title or evidence.title, text=text or record(shown.text, QUOTE))
     if not evidence.outside or not shown.media_type.startswith(("text/", "message/")):
         return evidence
     return replace(evidence, quote=_excerpt(shown), orders=orders.found(shown.text))
+
+
+def _finding(event: _Told, rendition: str) -> tuple[str, str]:
+    """What a tool says that its result says, read from the rendition; nothing if it has no words for it, or that can't be read."""
+    tool = TOOLS.get(event.data.get("tool", ""))
+    if tool is None or tool.finds is None:
+        return "", ""
+    try:
+        return tool.finds(orjson.loads(rendition))
+    except (orjson.JSONDecodeError, LookupError, TypeError, ValueError):  # what was redacted in it may not fit any more
+        return "", ""
 
 
 def _excerpt(shown: Shown) -> str:

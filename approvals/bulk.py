@@ -20,7 +20,7 @@ from access.rules import Actor
 from approvals import alike, decisions, exact, forms, gate, inbox, looks, presenting, warned
 from approvals.alike import Facts
 from approvals.canonical import CanonicalAction
-from approvals.cards import payment
+from approvals.cards import payment, record
 from approvals.cards.drawing import address_in, is_inside
 from approvals.decisions import Verdict, Yes
 from approvals.errors import AlreadyDecided, NotAllOpened, Unreadable
@@ -78,6 +78,7 @@ class Batch:
     out: tuple[Item, ...]
     by_hand: tuple[Item, ...] = ()
     more: int = 0
+    several: str = ""  # what many of them are called, after their number
 
     @property
     def common(self) -> tuple[str, str]:
@@ -123,12 +124,14 @@ def batch(like: ProposedAction, actor: Actor, out: Collection[UUID] = ()) -> Bat
     taken = [action for action in together if action.pk in out]
     left = [action for action in together if action.pk not in out]
     seen = looks.of(actor, [action.pk for action in waiting])
+    called = common_words([read.subject(action) for action in left[:MOST]])
     return Batch(
         like=like,
-        items=_shortened(tuple(_items(left[:MOST], read, seen, {}))),
-        out=tuple(_items([action for action in waiting if action.pk in alone], read, seen, alone)),
-        by_hand=tuple(_items(taken, read, seen, {})),
+        items=_shortened(tuple(_items(left[:MOST], read, seen, {})), called),
+        out=_shortened(tuple(_items([action for action in waiting if action.pk in alone], read, seen, alone)), called),
+        by_hand=_shortened(tuple(_items(taken, read, seen, {})), called),
         more=max(len(left) - MOST, 0),
+        several=read.several(left[:MOST]),
     )
 
 
@@ -237,6 +240,12 @@ class _Read:
         found = (more or tuple(_different(what, common, origins)))[:SAID]
         return found or tuple(each for each in _different(what, {}, {}) if each.after)[:1]
 
+    def several(self, actions: Iterable[ProposedAction]) -> str:
+        """What the tool calls many such actions; empty if it has no word for them."""
+        given = [what.arguments for what in map(self.what, actions) if not isinstance(what, str)]
+        tool = TOOLS.get(self.actions[0].tool) if given else None
+        return tool.several(given) if tool and tool.several else ""
+
     def _common(self) -> dict[str, Any]:
         """The arguments that are the same in all of them."""
         given = self._given()
@@ -273,9 +282,15 @@ def common_words(subjects: Sequence[str]) -> tuple[str, str]:
     return " ".join(words[0][:start]), " ".join(words[0][len(words[0]) - ends :])
 
 
-def _shortened(items: tuple[Item, ...]) -> tuple[Item, ...]:
-    before, after = common_words([item.subject for item in items])
-    return tuple(replace(item, short=item.subject[len(before) : len(item.subject) - len(after)].strip()) for item in items)
+def _shortened(items: tuple[Item, ...], called: tuple[str, str]) -> tuple[Item, ...]:
+    """Each without the words that those decided together are all called; whole, if it does not have them."""
+    return tuple(replace(item, short=_own(item.subject, *called)) for item in items)
+
+
+def _own(subject: str, before: str, after: str) -> str:
+    if not subject.startswith(before) or not subject.endswith(after):
+        return subject
+    return subject[len(before) : len(subject) - len(after)].strip()
 
 
 def _items(actions: Iterable[ProposedAction], read: _Read, seen: Collection[tuple[UUID, str]], why: Mapping[UUID, str]) -> Iterable[Item]:
@@ -303,7 +318,8 @@ def _different(what: CanonicalAction, common: Mapping[str, Any], origins: Mappin
     """Fields of a record that change, before and after; of anything else the arguments in which the actions differ."""
     before, after = what.arguments.get("before"), what.arguments.get("after")
     if isinstance(before, dict) and isinstance(after, dict):
-        yield from (Said(name, _short(before.get(name)), _short(value)) for name, value in after.items() if before.get(name) != value)
+        changed = {name: value for name, value in after.items() if before.get(name) != value}
+        yield from (Said(record.spoken(name) or name, _short(before.get(name)), _short(value)) for name, value in changed.items())
         return
     titles = _titles(what.tool)
     given = {name: value for name, value in what.arguments.items() if name not in common}

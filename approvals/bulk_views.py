@@ -98,7 +98,7 @@ def _page(
         "out": out,
         "mode": do if do in ("approve", "reject") and ready else "rest",
         "ready": ready,
-        "head": f"{number(len(found.items))} alike" if len(found.items) != 1 else "One left of those alike",
+        "head": _head(found),
         "tool_title": tool_title(like),
         "refusal": refusal,
         "error": error,
@@ -107,6 +107,15 @@ def _page(
     }
     status = refusal.status if refusal else 422 if error else 200
     return render(request, "approvals/alike.html", context, status=status)
+
+
+def _head(found: Batch) -> str:
+    """“Nine updates of one field each”; of what has no such word, what all are called if that leaves no hole."""
+    many = len(found.items)
+    if many == 1:
+        return "One left of those alike"
+    before, after = found.common
+    return f"{number(many)} {found.several or 'alike'}" + (f": {before}" if before and not after and not found.several else "")
 
 
 def _open(request: HttpRequest, found: Batch) -> Item | None:

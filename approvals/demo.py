@@ -40,7 +40,10 @@ def policies(workspace: Workspace, by: User | None = None) -> None:
 
 
 def finance(workspace: Workspace) -> None:
-    """Two of a group are asked about what costs a lot. Nothing happens if somebody has changed the policy since it was set up."""
+    """Two of a group are asked about what costs a lot, and about where invoices go.
+
+    Nothing happens if somebody has changed the policy since it was set up.
+    """
     made = ReviewerGroup.objects.filter(workspace=workspace, name="Finance", closed_at=None).first()
     if made is None or PolicySet.objects.filter(workspace=workspace).count() != 1:
         return
@@ -48,9 +51,14 @@ def finance(workspace: Workspace) -> None:
         {"what": "argument", "path": "$.currency", "test": "is", "value": "EUR"},
         {"what": "amount", "test": "more", "value": "1000 EUR"},
     ]
-    asks = {"tool": "refund_payment", "conditions": large, "outcome": "reviewers", "quorum": 2, "group": made}
-    times = {"expires_after": timedelta(hours=3), "grant_lasts": timedelta(hours=1)}
-    policy.put_first(workspace.pk, policy.rule(workspace.pk, name="Refunds over €1,000", **asks, **times), by=None)
+    invoices = [{"what": "argument", "path": "$.after.invoice_email", "test": "there", "value": ""}]
+    two = {"outcome": "reviewers", "quorum": 2, "group": made, "grant_lasts": timedelta(hours=1)}
+    asked = (("Refunds over €1,000", "refund_payment", large, 3), ("Where invoices go", "update_customer", invoices, 24))
+    first = [
+        policy.rule(workspace.pk, name=name, tool=tool, conditions=conditions, expires_after=timedelta(hours=hours), **two)
+        for name, tool, conditions, hours in asked
+    ]
+    policy.put_first(workspace.pk, *first, by=None)
 
 
 def _groups(workspace: Workspace) -> dict[str, ReviewerGroup]:

@@ -17,7 +17,7 @@ _WORDS = {
     "prices": r"\bprices?\b",
     "report": r"\breport\b|\barchive\b",
     "note": r"\bnote\b",
-    "customer": r"\bmoved\b|\baddress\b|\bcontact\b",
+    "customer": r"\bmoved\b|\baddress\b|\bcontact\b|\brecord of\b",
 }
 
 
@@ -50,10 +50,11 @@ def _first(pattern: str, text: str) -> str:
 
 
 def _customer(lines: dict[str, str], text: str) -> dict[str, Any]:
-    said = {name.replace(" ", "_"): _value(value) for name, value in lines.items() if name not in ("from", "subject")}
+    said = {name.replace(" ", "_"): _value(value) for name, value in lines.items() if name not in ("from", "subject", "why")}
     named = [name.replace("_", " ") for name in said]
     told = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else "".join(named) or "nothing"
-    return {"fields": said, "reason": f"The sender says what is new of the customer: {told}."}
+    reason = f"The sender says: {lines['why']}" if "why" in lines else f"The sender says what is new of the customer: {told}."
+    return {"fields": said, "reason": reason}
 
 
 def _value(text: str) -> str | bool:

@@ -149,6 +149,12 @@ def payment(db: sqlite3.Connection, pk: str) -> dict[str, Any]:
     return dict(row) | {"back": back}
 
 
+def paid_for(db: sqlite3.Connection, invoice: str) -> list[dict[str, Any]]:
+    """The payments of an invoice, each with what went back of it, in cents."""
+    found = db.execute("SELECT id FROM payment WHERE invoice = ? ORDER BY id", (invoice,)).fetchall()
+    return [payment(db, row["id"]) for row in found]
+
+
 def refund(db: sqlite3.Connection, customer_id: str, payment_id: str, cents: int, reason: str, statement: str) -> dict[str, Any]:
     """Give money back of a payment of this customer, never more than is left of it. Refused if not."""
     found = payment(db, payment_id)

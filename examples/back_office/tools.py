@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from time import perf_counter
@@ -38,6 +38,7 @@ from runs.engine.tools import (
 OFFICE = "office.sqlite3"
 PROGRAMS = ("gzip", "cksum")  # none of them runs what it is given
 MAX_OUTPUT = 4000  # characters of what a command says
+NUMBERS = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
 MAX_PATH = 120  # characters of an address in a line for people
 
 
@@ -77,6 +78,7 @@ def read_request(call: Call, request: str) -> dict[str, Any]:
     reads_private=True,
     target=OFFICE,
     deadline=10,
+    finds=lambda found: (f"{found['record']['name']}, customer {found['customer']}", f"Read at version {found['version']}"),
     touches=lambda a: {"customer": [a["customer"]]},
 )
 def read_customer(call: Call, customer: str) -> dict[str, Any]:
@@ -84,6 +86,55 @@ def read_customer(call: Call, customer: str) -> dict[str, Any]:
     with office(), store.reading() as db:
         version, record = store.customer(db, customer)
     return {"customer": customer, "version": version, "record": record}
+
+
+def tell_payments(found: Mapping[str, Any]) -> tuple[str, str]:
+    """“Two settled payments, one invoice”, and which."""
+    ids, sums = [each["payment"] for each in found["payments"]], {each["amount"] for each in found["payments"]}
+    named = f"{', '.join(ids[:-1])} and {ids[-1]}" if len(ids) > 1 else "".join(ids)
+    told = f"{named}, {sums.pop()}{' each' if len(ids) > 1 else ''}" if len(sums) == 1 else named
+    return f"{NUMBERS.get(len(ids), len(ids))} settled payment{'' if len(ids) == 1 else 's'}, one invoice", told
+
+
+@tool(
+    effect="read",
+    title="Read what was paid",
+    gives="What was paid",
+    label="personal",
+    reads_private=True,
+    target="payment provider",
+    deadline=10,
+    finds=tell_payments,
+)
+def read_payments(call: Call, payment: str) -> dict[str, Any]:
+    """The payments of the invoice that this payment was for."""
+    with office(), store.reading() as db:
+        invoice = store.payment(db, payment)["invoice"]
+        paid = store.paid_for(db, invoice)
+    return {"invoice": invoice, "payments": [{"payment": each["id"], "amount": euros(each["cents"])} for each in paid]}
+
+
+def tell_refunds(found: Mapping[str, Any]) -> tuple[str, str]:
+    count = len(found["refunded"])
+    title = "Nothing refunded before" if not count else "Refunded before"
+    return title, f"{count} refund{'' if count == 1 else 's'} on {found['invoice']}"
+
+
+@tool(
+    effect="read",
+    title="Read what went back",
+    gives="What went back",
+    label="personal",
+    reads_private=True,
+    target="payment provider",
+    deadline=10,
+    finds=tell_refunds,
+)
+def read_refunds(call: Call, invoice: str) -> dict[str, Any]:
+    """Of which payments of an invoice something went back before."""
+    with office(), store.reading() as db:
+        back = [each["id"] for each in store.paid_for(db, invoice) if each["back"]]
+    return {"invoice": invoice, "refunded": back}
 
 
 # a change of a record ------------------------------------------------------------------------------------------------------------------
@@ -106,6 +157,7 @@ def look_at_customer(call: Call, arguments: Arguments) -> Looked:
     look=look_at_customer,
     deadline=10,
     subject=lambda a: f"Update {len(a['after'])} field{'' if len(a['after']) == 1 else 's'} of {name_of(a['record'])}",
+    several=lambda those: "updates of one field each" if all(len(a["after"]) == 1 for a in those) else "updates of customers",
     touches=lambda a: {"customer": [a["record"]]},
 )
 def update_customer(
@@ -133,8 +185,7 @@ def look_at_payment(call: Call, arguments: Arguments) -> Looked:
         found = store.payment(db, arguments["payment"])
         _, record = store.customer(db, found["customer"])
     left = found["cents"] - found["back"]
-    facts = {"To": f"{record['name']}, back to the {found['card']}", "Payment": f"{euros(found['cents'])}, for {found['invoice']}"}
-    facts |= {"Given back before": euros(found["back"]), "Left before this": euros(left)}
+    facts = {"To": f"{record['name']}, the {found['card']}", "Payment": f"{euros(found['cents'])}, for {found['invoice']}"}
     return Looked(facts, paid=f"{found['cents'] / 100:.2f}", left=f"{left / 100:.2f}")
 
 
@@ -160,9 +211,9 @@ def euros(cents: int) -> str:
 def refund_payment(
     call: Call,
     amount: Annotated[str, Field(title="Amount", pattern=r"^\d{1,9}(\.\d{1,2})?$")],
-    account: Annotated[str, Field(title="Customer number")],
+    account: Annotated[str, Field(title="To")],
     payment: Annotated[str, Field(title="Payment")],
-    bank_reason: Annotated[str, Field(title="Reason sent to the bank", max_length=60)],
+    bank_reason: Annotated[str, Field(title="Reason", max_length=60)],
     statement_text: Annotated[str, Field(title="Statement text", max_length=35)],
     currency: Annotated[str, Field(title="Currency", pattern=r"^[A-Z]{3}$")] = "EUR",
 ) -> dict[str, Any]:
@@ -229,11 +280,15 @@ def look_at_host(call: Call, arguments: Arguments) -> Looked:
     return Looked({"Host": host, "Added when sent": "Idempotency-Key, so that it is done once"})
 
 
+def is_note(method: str, url: str) -> re.Match[str] | None:
+    return re.fullmatch(re.escape(desk_url()) + r"/accounts/(\d{1,12})/notes", url) if method == "POST" else None
+
+
 def asked_of_desk(method: str, url: str) -> str:
     """What a request asks for, in words if it is one that is known here."""
     known = url.startswith(desk_url() + "/")
     path = url.removeprefix(desk_url()) if known else url
-    if known and method == "POST" and (note := re.fullmatch(r"/accounts/(\d{1,12})/notes", path)):
+    if note := is_note(method, url):
         return f"Put a note on the file of {name_of(note[1])} at the help desk"
     shown = path if len(path) <= MAX_PATH else path[:MAX_PATH] + "…"
     return f"{method} {shown} at the help desk" if known else f"{method} {shown}"
@@ -258,6 +313,7 @@ def effect_at_desk(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
     look=look_at_host,
     deadline=10,
     subject=lambda a: asked_of_desk(a["method"], a["url"]),
+    several=lambda those: "notes for the help desk" if all(is_note(a["method"], a["url"]) for a in those) else "calls of the help desk",
 )
 def call_desk(
     call: Call,

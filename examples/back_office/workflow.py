@@ -14,6 +14,8 @@ from examples.back_office.tools import (
     desk_url,
     name_of,
     read_customer,
+    read_payments,
+    read_refunds,
     read_request,
     refund_payment,
     run_command,
@@ -30,7 +32,7 @@ RAISE = """UPDATE stock
    SET price_cents = CAST(round(price_cents * (1 + ? / 100.0)) AS INTEGER)
  WHERE category = ?
    AND price_cents < ?"""
-READS = ("Read the request", "Read the customer", "Work out what to do")
+READS = ("Read the request", "Read the customer", "Read what was paid", "Work out what to do")
 MAX_TEXT = 20_000
 
 
@@ -86,7 +88,7 @@ def answer_question(*, question: str, text: str, source: int) -> dict[str, Any]:
 
 @workflow(
     "back-office",
-    version=1,
+    version=2,
     title="Back office",
     plan=("Read the request", "Work out what to do", APPROVAL, "Do exactly that"),
     may_not="Do anything but one of its six things, or any of them without approval.",
@@ -94,11 +96,15 @@ def answer_question(*, question: str, text: str, source: int) -> dict[str, Any]:
 )
 def back_office(run: Channel, request: str, job: str) -> None:
     tool, needs_customer, arguments = WAYS[job]
-    steps = [step for step in READS if needs_customer or step != "Read the customer"]
+    needed = {"Read the customer": needs_customer, "Read what was paid": job == "refund"}
+    steps = [step for step in READS if needed.get(step, True)]
     run.plan(*steps, APPROVAL, tool.title, note="Nothing is changed without approval.")
     text = run.step(read_request, request).text
     kept = run.artifact(f"{request}.txt", text, label="personal", outside=True)
     customer = run.step(read_customer, read(job, text)["customer"]) if needs_customer else None
+    if job == "refund":
+        paid = run.step(read_payments, read(job, text)["payment"])
+        run.step(read_refunds, paid.invoice)
     asked = run.ask_model("back-office-job", job=job, text=text, customer=customer).asked
     answers = Answers("back-office-question", {"text": text, "source": kept.seq})
     answer = run.propose(tool, reason=asked.reason, answers=answers, **arguments(asked))
@@ -137,7 +143,7 @@ def _access(asked: Any) -> dict[str, Any]:
 
 WAYS: dict[str, tuple[Tool, bool, Callable[[Any], dict[str, Any]]]] = {
     "customer": (update_customer, True, _customer),
-    "refund": (refund_payment, True, _refund),
+    "refund": (refund_payment, False, _refund),
     "prices": (run_sql, False, _prices),
     "note": (call_desk, False, _note),
     "report": (run_command, False, _report),

@@ -150,7 +150,9 @@ class Tool:
     card: str = "generic"
     label: str = "internal"  # of its arguments and results
     subject: Callable[[Arguments], str] | None = None  # one line for people: “E-mail a reply to …”
+    several: Callable[[Sequence[Arguments]], str] | None = None  # of many at once, after their number: “notes for the help desk”
     gives: str = ""  # of one that reads: what people call what it gave, “The ticket”; else its title
+    finds: Callable[[Mapping[str, Any]], tuple[str, str]] | None = None  # and what its result says: in a few words, and in a sentence
     done: Callable[[Arguments], str] | None = None  # one line for the ledger of effects
     prepare: Callable[[dict[str, Any], str], dict[str, Any]] | None = None  # completes arguments at proposal; given the nonce
     fixed: Sequence[str] = ()  # arguments that `prepare` fills in; who edits an action can't change them

@@ -55,7 +55,7 @@ def test_riley_opens_three_that_are_alike_and_decides_on_two_together(page: Page
     sign_in(page, server, "Riley")
     page.goto(server.base_url + NOTES)
     page.get_by_role("link", name="3 alike: Call the help desk").click()
-    expect(page.get_by_role("heading", name="Three alike")).to_be_visible()
+    expect(page.get_by_role("heading", name="Three notes for the help desk")).to_be_visible()
     expect(page.locator(".like__c .ink").first).not_to_be_empty()  # all three say the same, and the rows say what
     expect(page.get_by_role("button", name="Approve these 3")).to_have_attribute("aria-disabled", "true")
     page.keyboard.press("a")
@@ -66,7 +66,7 @@ def test_riley_opens_three_that_are_alike_and_decides_on_two_together(page: Page
     expect(page.get_by_text("2 of 3 opened")).to_be_visible()
     picture(page, "bulk")
     page.keyboard.press("x")
-    expect(page.get_by_role("heading", name="Two alike")).to_be_visible()
+    expect(page.get_by_role("heading", name="Two notes for the help desk")).to_be_visible()
     expect(page.get_by_text("You took it out.")).to_be_visible()
     assert faults(page) == []
     with Person(server, "Sam") as sam:  # is quicker with one of the two

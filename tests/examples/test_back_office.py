@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from access.rules import person
-from approvals import decisions, demo, editing, exact, presenting
+from approvals import background, decisions, demo, editing, exact, presenting
 from approvals.errors import ApproveLocked, NothingChanged
 from approvals.models import ProposedAction
 from examples.back_office import store, tools
@@ -168,7 +168,12 @@ def test_a_record_that_somebody_changed_meanwhile_stays_as_it_is(cast):
 @pytest.mark.django_db(transaction=True)
 def test_a_refund_is_paid_once_and_never_beyond_what_was_paid(cast):
     proposed = propose(cast, "refund")
-    assert dict(card(proposed, cast.riley).found)["Left before this"] == "€1,284.00"
+    drawn = card(proposed, cast.riley)
+    assert drawn.amount.said == "All that was paid; nothing is left to give back after this."
+    assert {field.title: field.told for field in drawn.fields if field.told} == {
+        "To": "Brightwater Logistics, the card ending 4417",
+        "Payment": "€1,284.00, for INV-20931",
+    }
     assert approve(proposed, cast.riley) == "succeeded"
     assert rows("SELECT payment, cents FROM refund") == [("PAY-88121", 128400)]
     again = propose(cast, "refund", ("Hello", "Hello again"))
@@ -361,3 +366,32 @@ def test_only_the_help_desk_is_called():
 
 def test_every_tool_of_the_back_office_has_a_rule_in_the_demo():
     assert {tool.name for tool, *_ in WAYS.values()} == set(demo.BACK_OFFICE)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refund_comes_with_what_was_found_about_its_payment(cast):
+    proposed = propose(cast, "refund")
+    told = {each.title: each.text for each in background.around(proposed.action).evidence}
+    assert told["Two settled payments, one invoice"] == "PAY-88120 and PAY-88121, €1,284.00 each"
+    assert told["Nothing refunded before"] == "0 refunds on INV-20931"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_correction_changes_one_field_and_says_why(cast):
+    demo.policies(cast.workspace)
+    for letter in sorted((REQUESTS / "corrections").glob("*.eml")):
+        taken = take_in(letter.read_bytes(), letter.stem)
+        proposed = propose(cast, f"corrections/{letter.stem}")
+        arguments = exact.read(proposed.action).arguments
+        assert list(arguments["after"]) == list(arguments["before"]) and len(arguments["after"]) == 1, letter.name
+        assert arguments["after"] != arguments["before"] and taken.scope == {"customer": [arguments["record"]]}
+        assert presenting.words(proposed.action, full=True)[1].startswith("The sender says: ")
+
+
+def test_many_at_once_have_a_name():
+    one, two = {"after": {"city": "Köln"}}, {"after": {"city": "Köln", "street": "Ring 1"}}
+    assert tools.update_customer.several([one, one]) == "updates of one field each"
+    assert tools.update_customer.several([one, two]) == "updates of customers"
+    note = {"method": "POST", "url": f"{tools.desk_url()}/accounts/00932/notes"}
+    assert tools.call_desk.several([note]) == "notes for the help desk"
+    assert tools.call_desk.several([note, note | {"method": "DELETE"}]) == "calls of the help desk"
