@@ -29,13 +29,16 @@ def page(request: HttpRequest) -> HttpResponse:
     here = places.place(request, *READ)
     found = roles.listed(here.id)
     second = roles.needs_second(here.id)
+    there = paging.of_list(teams.listed(here.id), request.GET.get("teams", ""))
     context = {
         "place": here,
         "roles": found,
         "groups": _matrix(found, second=second),
+        "seldom": permissions.SELDOM,
         "never": permissions.NEVER,
         "labels": permissions.reveals(found),
-        "teams": paging.of_list(teams.listed(here.id), request.GET.get("teams", "")),
+        "teams": there,
+        "named": teams.named(there.rows) if there.rows else [],
         "kept": paging.kept(here.suffix),
         "last": role_history.last(here.id),
         "waiting": roles.waiting(here.id),
@@ -168,7 +171,7 @@ def _drawn(
     base = change.base if change else found.version if found else 0
     groups, moved = permissions.groups(), []
     if change is not None and found and roles.state(change) == "waiting":  # what is asked for is read first
-        groups, moved = permissions.parted(now, wanted.holds)
+        groups, moved = [], permissions.moved(now, wanted.holds)
     context: dict[str, Any] = {
         "place": here,
         "role": found,
@@ -176,6 +179,7 @@ def _drawn(
         "base": base,
         "groups": groups,
         "moved": moved,
+        "stays": permissions.stays(now, moved) if moved else [],
         "never": permissions.NEVER,
         "now": now,
         "labels": permissions.labels(wanted.holds),

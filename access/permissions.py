@@ -111,6 +111,8 @@ GROUPS = (("See", SEE), ("Decide", DECIDE), ("Act", ACT))
 LEVELS = ("No", "Own team", "Everywhere")
 # what a right opens, where it does so in the own teams alone
 OWN = {"runs": "the runs of their own teams", "actions": "the actions of their own teams", "artifacts": "the artifacts of their own teams"}
+# what the page of permissions folds away: who needs it looks for it
+SELDOM = frozenset(("approvals.view", "artifacts.view", "audit.view", "approvals.freeze", "redaction.manage", "payloads.erase"))
 NEVER = "Decide on a run they own"  # fixed for every role: the gate holds it
 
 
@@ -123,11 +125,19 @@ def groups() -> list[tuple[str, list[Right]]]:
     ]
 
 
-def parted(now: Collection[str], then: Collection[str]) -> tuple[list[tuple[str, list[Right]]], list[Right]]:
-    """The rights that stay as they are, in their groups; and those that a change moves."""
-    moved = [each for _, rights in groups() for each in rights if level(each.capability, now) != level(each.capability, then)]
-    kept = [(name, [each for each in rights if each not in moved]) for name, rights in groups()]
-    return [(name, rights) for name, rights in kept if rights or name == "Decide"], moved
+def moved(now: Collection[str], then: Collection[str]) -> list[Right]:
+    """The rights that a change moves."""
+    return [each for _, rights in groups() for each in rights if level(each.capability, now) != level(each.capability, then)]
+
+
+def stays(now: Collection[str], moved: Collection[Right]) -> list[tuple[str, list[tuple[Right, str]]]]:
+    """What a role may do and a change leaves alone, in its groups, and how far it reaches. What it may not is not listed."""
+    found = [(name, [(each, _reaches(each.capability, now)) for each in rights if each not in moved]) for name, rights in groups()]
+    return [(name, kept) for name, rights in found if (kept := [(each, words) for each, words in rights if words])]
+
+
+def _reaches(capability: str, holds: Collection[str]) -> str:
+    return cell(capability, holds).words or (LEVELS[2] if level(capability, holds) else "")
 
 
 def right(held: str) -> Right:
@@ -178,14 +188,14 @@ def labels(holds: Collection[str]) -> list[tuple[str, str, str, str]]:
     internal = ("All of it, without a reason", "While the page is open") if "reveal.internal" in holds else ("", "")
     personal = ("", "")
     if level("reveal.internal", holds) == 1:
-        internal = ("Of their own teams’ runs, without a reason", "While the page is open")
+        internal = ("In their own teams, without a reason", "While the page is open")
     if reaches := level("reveal.personal", holds):
         personal = ("Anywhere, with a reason" if reaches == 2 else "On their own teams’ runs, with a reason"), "10 minutes"
     elif level("approvals.decide", holds):
         personal = "On an action they decide on, with a reason", "10 minutes"
     return [
         ("public", "The value", "Nothing is hidden", ""),
-        ("internal", "What the detectors leave of it", *internal),
+        ("internal", "All but what is hidden", *internal),
         ("personal", "That there is one", *personal),
         ("secret", "That there is one", "Nobody can", ""),
     ]
@@ -199,10 +209,10 @@ def reveals(roles: Iterable[Role]) -> list[tuple[str, str, str, str]]:
         for each in ("reveal.internal", "reveal.personal")
     }
     internal, personal = (_either(all_of[each]) for each in ("reveal.internal", "reveal.personal"))
-    who = "Who decides on the open action it belongs to, with a reason" + (f"; {personal} anywhere" if personal else "")
+    who = "Who decides on the action, with a reason" + (f"; {personal} anywhere" if personal else "")
     return [
         ("public", "Everyone here", "Nothing is hidden", ""),
-        ("internal", "Who sees the run, as redacted", f"{internal}, no reason needed" if internal else "Nobody", "While the page is open"),
+        ("internal", "Who sees the run, redacted", internal or "Nobody", "While the page is open"),
         ("personal", "Nobody by default", who, "10 minutes"),
         ("secret", "Nobody", "Nobody. It has no Reveal.", ""),
     ]

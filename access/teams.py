@@ -5,6 +5,7 @@ is of its agent's team, as that was when it started; with an agent its earlier r
 its own, so that only who sees everything sees them. docs/decisions/0022-teams.md says why.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from uuid import UUID
 
@@ -122,6 +123,17 @@ def listed(workspace_id: UUID) -> list[Team]:
     rows = Team.objects.filter(workspace_id=workspace_id, deleted_at=None)
     counted = rows.annotate(people=Count("members", filter=_ACTIVE, distinct=True), works=Count("agents", distinct=True))
     return sorted(counted, key=lambda team: team.name.lower())
+
+
+def named(rows: Collection[Team]) -> list[tuple[Team, list[str], list[str]]]:
+    """Each team with the names of its members and of its agents. Two queries."""
+    teams, people, works = [team.pk for team in rows], defaultdict(list), defaultdict(list)
+    there = TeamMember.objects.filter(team__in=teams, membership__deactivated_at=None, membership__user__is_active=True)
+    for team, name in there.order_by("membership__user__name").values_list("team", "membership__user__name"):
+        people[team].append(name)
+    for team, name in Agent.objects.filter(team__in=teams).order_by("name").values_list("team", "name"):
+        works[team].append(name)
+    return [(team, people[team.pk], works[team.pk]) for team in rows]
 
 
 def members(team: Team) -> list[TeamMember]:

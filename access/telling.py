@@ -131,8 +131,7 @@ def _what(entry: AuditEntry, verb: Verb, subject: Named | None, names: Mapping[t
         data["right"] = _lower(rules.CAPABILITIES.get(data["right"], "")) or _asked(entry)
     if "how" in data:
         data["how"] = HOW.get(data["how"], data["how"])
-    if "hidden" in data:
-        data["hidden"] = sum(data["hidden"].values()) if isinstance(data["hidden"], dict) else data["hidden"]
+    data["hidden"] = _values(data.get("hidden"))
     if data.get("what") in WHAT:
         thing = data.get("tool") or (names.get(("agent", data.get("agent") or "")) or Named("")).name
         data["what"] = f"{data['what']} {thing}" if thing else WHAT[data["what"]]
@@ -142,6 +141,11 @@ def _what(entry: AuditEntry, verb: Verb, subject: Named | None, names: Mapping[t
     data["subject"] = subject.name if subject else entry.subject_id[:8] if verb is not UNKNOWN else ""
     words = _Words().vformat(verb.words, (), data) if verb.words else entry.verb.replace("_", " ").capitalize()
     return words + _difference(data, names) if entry.subject_kind == "role" else words
+
+
+def _values(hidden: object) -> str:
+    count = sum(hidden.values()) if isinstance(hidden, dict) else hidden
+    return "hidden values" if not isinstance(count, int) else f"{count} hidden value{'' if count == 1 else 's'}"
 
 
 def _difference(data: Mapping[str, Any], names: Mapping[tuple[str, str], Named]) -> str:

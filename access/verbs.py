@@ -51,7 +51,7 @@ VERBS: Mapping[str, Verb] = {
     "reveal_refused": Verb("refused", "reveal a hidden value", refused=True),
     "digest_mismatch": Verb("refused", "run something else than was approved", refused=True),
     # reveals, downloads, exports
-    "revealed": Verb("reveal", "Revealed hidden values: {hidden}"),
+    "revealed": Verb("reveal", "Revealed {hidden}"),
     "reveal_ended": Verb("reveal", "Hid again what was revealed"),
     "downloaded": Verb("reveal", "Downloaded {subject}"),
     "audit_exported": Verb("export", "Exported the access log, entries: {entries}"),

@@ -28,9 +28,21 @@ class Line:
     matched: int = 0
 
     @property
+    def covers(self) -> str:
+        """“Refund a payment if its amount is more than €1,000”: a currency that the sum names is not said before it."""
+        kept = self.rule.conditions
+        told = {each.get("value", "").partition(" ")[2] for each in kept if each["what"] == "amount"}
+        when = [said for of, said in zip(kept, self.conditions, strict=True) if not (_is_currency(of) and of["value"] in told)]
+        return f"{self.tool} if {' and '.join(when)}" if when else self.tool
+
+    @property
     def drawn(self) -> range:
         """A mark for each person, as far as they can be told apart at a glance."""
         return range(min(self.people, MARKS))
+
+
+def _is_currency(condition: Mapping[str, str]) -> bool:
+    return condition["what"] == "argument" and condition.get("path") == "$.currency" and condition["test"] == "is"
 
 
 def lines(rules: Sequence[Policy], matched: Mapping[UUID, int] | None = None) -> list[Line]:

@@ -22,6 +22,7 @@ from approvals.simulating import CantTry, Simulated, Wanted
 from approvals.simulator_fields import Field
 from runs.engine.tools import TOOLS, Tool
 
+FIRST = 8  # rules that the page of permissions shows, if there are some more; the rest is folded
 RECENT = 20  # past actions that may be chosen
 LONGEST = 100_000  # characters of an argument, or of all of them as JSON
 
@@ -43,7 +44,9 @@ class Typed:
 @require_safe
 def section(request: HttpRequest) -> HttpResponse:
     """The rules in force, for the page of permissions."""
-    return render(request, "approvals/_policies_section.html", policy_views.lines_of(request))
+    found = policy_views.lines_of(request)
+    many = len(found["lines"]) - FIRST
+    return render(request, "approvals/_policies_section.html", found | {"many": many if many > 2 else 0})
 
 
 @never_cache

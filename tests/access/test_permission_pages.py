@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from access import permissions, roles, rules
+from access import permissions, roles, rules, teams
 from access.models import Role, RoleChange, User
 from tests import proving
 from tests.approvals.mailing import text
@@ -165,3 +165,30 @@ def test_a_new_role_that_waits_can_be_refused(cast: Cast) -> None:
     assert rafael.post(asked["Location"], {"do": "refuse", "why": "No night desk."}).status_code == 302
     said = text(ada.get(asked["Location"]))
     assert "Rafael refused" in said and "No night desk." in said and not Role.objects.filter(name="Night desk").exists()
+
+
+def test_what_a_change_leaves_alone_is_told_with_how_far_it_reaches_and_what_is_not_let_is_not(cast: Cast) -> None:
+    now = {"runs.view", "reveal.internal" + rules.TEAM, "approvals.decide", "runs.start"}
+    moved = permissions.moved(now, now - {"runs.start"})
+    assert [each.capability for each in moved] == ["runs.start"]
+    told = {name: [(right.title, reaches) for right, reaches in rights] for name, rights in permissions.stays(now, moved)}
+    assert told == {
+        "See": [
+            ("Runs and evidence", "Everywhere"),
+            ("Reveal internal values", "Own team"),
+            ("Reveal personal data, with a reason", "Open action only"),
+        ],
+        "Decide": [("Approve, edit, reject, ask", "Everywhere")],
+    }
+
+
+def test_the_page_folds_rights_that_are_seldom_looked_for_and_names_who_is_in_a_team(cast: Cast) -> None:
+    ada = browser(cast.ada)
+    page = ada.get("/permissions").content.decode()
+    assert page.count('<tr class="rest">') == len(permissions.SELDOM) and f"{len(permissions.SELDOM)} more rights" in page
+    assert {right.capability for _, rights in permissions.groups() for right in rights} >= permissions.SELDOM
+    assert "There are no teams" in page
+    team = teams.make(cast.workspace.pk, "Billing", by=actor(cast.ada), why="They are many.")
+    teams.add(team, cast.riley.pk, by=actor(cast.ada), why="Works there.")
+    row = re.search(r"Billing</a>.*?</tr>", ada.get("/permissions").content.decode())[0]
+    assert ">Riley</td>" in row and "None yet" in row

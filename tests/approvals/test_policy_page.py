@@ -14,6 +14,7 @@ from access.models import AuditEntry
 from access.rules import person
 from approvals import policy, trying
 from approvals.models import Decision, Policy, PolicySet, ProposedAction
+from runs.engine.tools import TOOLS
 from tests import proving
 from tests.approvals.mailing import propose_change, propose_mail, text
 from tests.approvals.test_policy_versions import changing, rule, save
@@ -221,3 +222,19 @@ def test_a_token_of_one_person_is_no_good_for_another(cast):
     assert trying.was_shown(word, cast.workspace.pk, draft, base=1, by=person(cast.ada.pk))
     assert not trying.was_shown(word, cast.workspace.pk, draft, base=2, by=person(cast.ada.pk))
     assert not trying.was_shown(word, cast.workspace.pk, draft, base=1, by=person(cast.otto.pk))
+
+
+def test_what_a_rule_covers_is_one_sentence_and_rules_far_down_are_folded(cast, ada):
+    euros = [
+        {"what": "argument", "path": "$.currency", "test": "is", "value": "EUR"},
+        {"what": "amount", "test": "more", "value": "1000 EUR"},
+    ]
+    rules = [rule(cast, "reviewers", "send_mail", *euros, quorum=1)]
+    rules += [rule(cast, "reviewers", "send_mail", quorum=1) for _ in range(11)]
+    save(cast, *rules)
+    page = ada.get("/policies/section").content.decode()
+    title = TOOLS["send_mail"].title
+    assert f"{title} if its amount is more than €1,000</td>" in page and "currency is" not in page
+    assert page.count('<tr role="row" class="rest">') == 4 and "4 more rules" in page and "What no rule covers" in page
+    save(cast, *rules[:9])
+    assert 'class="rest"' not in ada.get("/policies/section").content.decode(), "one more is not worth a fold"
