@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -68,8 +69,27 @@ def changes(before: Artifact, after: Artifact) -> Iterator[Change]:
         return
     old, new = _lines(before), _lines(after)
     for kind, start, end, at, upto in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind != "equal":
-            yield Change(at + 1, "\n".join(old[start:end]), "\n".join(new[at:upto]))
+        rows = 0
+        while kind == "replace" and start + rows < end and at + rows < upto and _is_row(old[start + rows]) and _is_row(new[at + rows]):
+            yield Change(at + rows + 1, *_cells(old[start + rows], new[at + rows]))
+            rows += 1
+        was, now = old[start + rows : end], new[at + rows : upto]
+        if kind != "equal" and (was or now):
+            blank = next((nth for nth, line in enumerate(now) if line.strip()), 0)  # what is above it is no part of it
+            yield Change(at + rows + 1 + blank, "\n".join(was).strip("\n"), "\n".join(now).strip("\n"))
+
+
+def _is_row(line: str) -> bool:
+    """Of a table in Markdown."""
+    return line.strip().startswith("|")
+
+
+def _cells(was: str, now: str) -> tuple[str, str]:
+    """The cells of a row that differ; all of them if there are other ones."""
+    old, new = ([cell.strip().strip("*") for cell in line.strip().strip("|").split("|")] for line in (was, now))
+    pairs = list(zip_longest(old, new, fillvalue=""))
+    differ = [pair for pair in pairs if pair[0] != pair[1]] if len(old) == len(new) else pairs
+    return ", ".join(a for a, _ in differ if a), ", ".join(b for _, b in differ if b)
 
 
 def _comparable(before: Artifact, after: Artifact) -> bool:

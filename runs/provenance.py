@@ -10,7 +10,7 @@ from runs import presenting, reading, timeline
 from runs.models import Run
 from runs.story.shapes import Action, At, Item, Made, Rich, Story, Who
 
-SOURCES = 8  # earlier things that are listed
+SOURCES, LISTED = 8, 4  # earlier things that are told, and as many as are listed without a fold
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,11 @@ class Around:
         return next((each for each in self.versions if each.made.seq < self.made.seq), None)
 
     @property
+    def folded(self) -> tuple[Source, ...]:
+        """What lies between the first two of its sources and the last, where those are many."""
+        return self.sources[2:-1] if len(self.sources) > LISTED else ()
+
+    @property
     def because(self) -> Source | None:
         """What somebody said last, between the two."""
         after = self.earlier.made.seq if self.earlier else self.made.seq
@@ -92,7 +97,7 @@ def around(run: Run, artifact_id: UUID) -> Around:
         at=_item(story, made.seq).at,
         who=Who(body["actor"]["kind"], body["actor"]["id"]),
         versions=tuple(_versions(story, made.name, told)),
-        sources=tuple(_sources(story, made.seq))[-SOURCES:],
+        sources=tuple(_sources(story, made))[-SOURCES:],
         actions=_carriers(story, made, told) or _actions(story, made),
         names=presenting.names_in(told, run),
     )
@@ -115,15 +120,15 @@ def _carriers(story: Story, made: Made, told: reading.Lines) -> tuple[Action, ..
     return tuple(action for action, text in exact if commitment and f'"{commitment}"' in text)
 
 
-def _sources(story: Story, before: int) -> list[Source]:
-    """Artifacts, and people's words, from before it was made."""
+def _sources(story: Story, of: Made) -> list[Source]:
+    """Artifacts, and people's words, from before it was made. Its own earlier versions are listed as such."""
     made = {each.seq: each for each in story.artifacts}
     found = []
     for section in story.sections:
         for item in section.items:
-            if item.last >= before:
+            if item.last >= of.seq:
                 continue
-            if item.kind == "artifact":
+            if item.kind == "artifact" and (item.first not in made or made[item.first].name != of.name):
                 found.append(Source("file", item.title[:1], made.get(item.first), item.first))
             elif item.kind == "signal" and item.said:
                 found.append(Source("person", item.title, None, item.first))

@@ -78,12 +78,17 @@ def test_markdown_is_drawn_and_nothing_in_it_runs_loads_leads_away_or_is_left_ou
     )
     assert drawn.count('class="redacted"') == 2 and "card number hidden" in drawn and "secret hidden" in drawn
     tags = re.findall(r"<[^>]*>", re.sub(r'<span class="redacted">.*?</span>', "", drawn))
-    assert [tag for tag in tags if not re.fullmatch(r"</?[a-z0-9]+>", tag)] == [], "no tag has an attribute"
+    assert [tag for tag in tags if not re.fullmatch(r"</?[a-z0-9]+>|<t[hd] class=\"r\">", tag)] == [], "no other tag has an attribute"
     assert not {"<a>", "<img>", "<script>"} & set(tags)
     said = unescape(re.sub(r"<[^>]+>", "", drawn))
     for each in ("https://evil.example)", "[ref]: https://evil.example", "<script>go()</script>", "<!-- c -->", "<img src=x onerror=go()>"):
         assert each in said
     assert marked("a" * 300).count("<wbr>") == 3 and marked(None) == ""
+
+
+def test_a_column_that_markdown_sets_to_the_right_has_a_class_and_no_style() -> None:
+    drawn = marked("| What | Paid |\n|:--|--:|\n| Fee | 1.00 |\n")
+    assert '<td class="r">1.00</td>' in drawn and "<td>Fee</td>" in drawn and "style" not in drawn
 
 
 def test_a_media_type_has_the_name_that_people_use() -> None:

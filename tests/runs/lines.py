@@ -98,11 +98,11 @@ def drafted() -> Log:
     return log
 
 
-def artifact(log: Log, name: str, text: str, *, label: str = "internal", outside: bool = False) -> int:
+def artifact(log: Log, name: str, text: str, *, label: str = "internal", outside: bool = False, version: int = 1) -> int:
     data = {
         "artifact": f"00000000-0000-7000-8000-0000000002{len(log.lines):02d}",
         "name": name,
-        "version": 1,
+        "version": version,
         "label": label,
         "media_type": "text/plain",
         "size": len(text),
