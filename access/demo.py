@@ -13,8 +13,8 @@ from access.models import Membership, User
 ABOUT = {
     "reviewer": "Decides: approves or rejects what the agents ask for.",
     "manager": "Sees every run of the team and its evidence. Decides nothing.",
-    "operator": "Starts, steers and stops runs, recovers stuck ones, settles unknown outcomes.",
-    "admin": "Changes roles and policies, looks after people and keys, freezes. Decides nothing.",
+    "operator": "Starts, steers, stops and recovers runs.",
+    "admin": "Changes roles and policies, with a second admin.",
 }
 SECOND = {"reviewer": "Decides too. Large refunds need both of them."}
 FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO", "HTTP_X_REAL_IP", "HTTP_VIA")
