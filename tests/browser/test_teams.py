@@ -53,6 +53,7 @@ def test_ada_makes_a_team_and_riley_sees_it_alone(browser: Browser, house: Stack
         expect(ada.get_by_role("heading", name="Tickets")).to_be_visible()
         of_ada.clear()  # that it was asked for again is a refusal
         fill(ada, "Add somebody", "Riley Park", "Add to the team")
+        expect(ada.get_by_text("They are in it.")).to_be_visible()
         fill(ada, "Let an agent work for it", "support-triage", "Let it work for the team", runs=True)
         expect(ada.get_by_role("region", name="History")).to_contain_text("support-triage works for it, with")
         assert of_ada == [] and wide(ada) <= 0 and faults(ada) == []
