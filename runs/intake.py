@@ -5,6 +5,7 @@ it has, also after the run has ended. Handrail vouches for none of it: the event
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,12 +21,14 @@ from artifacts import vault
 from artifacts.models import Artifact, Payload
 from artifacts.redaction_policies import About
 from runs import log, steps, vocabulary
+from runs.engine import budget
 from runs.errors import EventReused, InvalidEvent, NotYourEvent, RunEnded, UnknownEventType
 from runs.log import Held, Text
 from runs.models import Event, Run
-from runs.vocabulary import AGENT, ROUTES, ArtifactCreated, Data, PlanSet
+from runs.vocabulary import AGENT, ROUTES, ArtifactCreated, Data, ModelCalled, PlanSet
 
 MAX_EVENTS = 1000
+MOST = 2**53 - 1  # that is counted of what an agent says it has used
 MAX_TEXT = 64 * 1024  # bytes of one text; more is an artifact
 SENDER_ID = r"[\x21-\x7e]{1,120}"
 # what the server says of an artifact, whatever the sender thinks
@@ -70,7 +73,9 @@ def accept(run: Run, events: Sequence[Told], *, by: Actor, token: int | None = N
         steps.fence(held, token)
         batch = _Batch(held, by, _stored(held, by, events), sealed)
         batch.store()
-        return [batch.accept(told, data) for told, data in zip(events, checked, strict=True)]
+        taken = [batch.accept(told, data) for told, data in zip(events, checked, strict=True)]
+        batch.count()
+        return taken
 
 
 def _refuse_workflow() -> NoReturn:
@@ -242,11 +247,19 @@ class _Batch:
     stored: Mapping[str, _Stored]
     sealed: Mapping[str, Mapping[str, Payload]]
     fresh: dict[str, int] = field(default_factory=dict)
+    spent: Counter[str] = field(default_factory=Counter)
 
     def store(self) -> None:
         """Keep the texts of what is new indeed."""
         new = [texts for pk, texts in self.sealed.items() if _sender(self.by, pk) not in self.stored]
         vault.store([payload for texts in new for payload in texts.values()])
+
+    def count(self) -> None:
+        """What its calls of models took, as the agent tells it, counts against the limits of the run. Its steps tell their own time."""
+        so_far = budget.used(self.held.row)
+        more = {name: min(number, MOST - so_far[name]) for name, number in self.spent.items()}
+        if any(more.values()):
+            budget.use(self.held, **more)
 
     def accept(self, told: Told, data: Data) -> Accepted:
         sender = _sender(self.by, told.id)
@@ -265,6 +278,8 @@ class _Batch:
         if isinstance(data, ArtifactCreated):
             artifact = self._artifact(data.name, texts["content"])
             data = data.model_copy(update={"artifact": artifact.pk, "version": artifact.version, "size": artifact.payload.size})
+        if isinstance(data, ModelCalled):
+            self.spent.update(tokens=data.tokens_in + data.tokens_out, cost_micro=data.cost_micro)
         more = {"caused_by": told.caused_by, "sender": _sender(self.by, told.id), "sent_at": told.at}
         return self.held.append(data, actor=self.by, texts=texts, artifact=artifact, **more)
 

@@ -52,6 +52,21 @@ def test_a_duplicate_is_answered_with_its_first_seq(agent, start):
     assert head(agent, run) == 5
 
 
+def test_what_an_agent_says_its_models_took_counts_against_the_limits_of_its_run_once(agent, start):
+    run = start(budgets={"tokens": 1000})
+    told = {"model": "small", "prompt": "sort", "prompt_version": "1", "tokens_in": 300, "tokens_out": 150, "cost_micro": 2000}
+    call = {"type": "model.called", "data": told}
+    post(agent, run, [{"id": "a", **call}, {"id": "a", **call}])
+    post(agent, run, {"id": "a", **call})
+    assert agent.get(f"runs/{run['id']}").json()["used"] == {"tokens": 450, "cost_micro": 2000, "working_ms": 0}
+    [accepted] = post(agent, run, {"id": "b", **call}).json()["accepted"]
+    lines = read(agent, run, after=accepted["seq"] - 1)["events"]
+    assert [line["body"]["type"] for line in lines] == ["model.called", "budget.warned"]
+    most = {"id": "c", "type": "model.called", "data": told | {"tokens_in": 2**53 - 1, "tokens_out": 2**53 - 1}}
+    assert post(agent, run, most).status_code == 201
+    assert agent.get(f"runs/{run['id']}").json()["used"]["tokens"] == 2**53 - 1
+
+
 def test_a_duplicate_is_answered_after_the_run_has_ended_too(agent, start):
     run = start()
     post(agent, run, {"id": "a", **NOTE})
