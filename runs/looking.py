@@ -7,18 +7,19 @@ from uuid import UUID
 
 from access.rules import Actor
 from access.templatetags.handrail import spell
-from runs import pushing, rawlog, timeline
+from runs import meters, pushing, rawlog, timeline
 from runs.models import Run
 from runs.presenting import View
 from runs.rawlog import Asked, Row
 from runs.reading import Lines
-from runs.story import overview
+from runs.story import overview, rows
 from runs.story.overview import Mark, Overview
 from runs.story.people import amount
-from runs.story.shapes import Rich, Story
+from runs.story.shapes import Item, Made, Rich, Story
 from runs.story.wire import read
 
 NEAR = 5  # hits that are listed beside the run
+CENT = 10_000  # millionths
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,12 @@ class Looking:
         return f"{overview.WIDE - float(self.since):.1f}"
 
     @cached_property
-    def news(self) -> overview.News:
-        return overview.news(self.story, self.seen)
+    def news(self) -> rows.News:
+        """What is new, with what it cost."""
+        news = rows.news(self.story, self.seen, self.at)
+        cost = sum(read(line).count("cost_micro") for line in self.lines if line["seq"] > self.seen)
+        spent = [f"{amount('cost_micro', cost)} spent"] if cost >= CENT else []
+        return replace(news, told=", ".join(filter(None, [news.told, *spent])))
 
     @property
     def found(self) -> Mark:
@@ -108,34 +113,82 @@ class Then:
         return self.story.now.what
 
     @property
+    def step(self) -> str:
+        """The title of the step that was open, for its state."""
+        return overview.word_of(overview.open_step(self.story))
+
+    @property
+    def which(self) -> str:
+        """step 5 of 8"""
+        step, plan = overview.open_step(self.story), self.story.plan
+        return f"step {step.number} of {len(plan.steps)}" if step and plan else ""
+
+    @property
+    def waited(self) -> Rich:
+        """For whom it waited; how long it had waited for people before."""
+        now = self.story.now
+        before = self.story.usage.waiting_ms
+        if now.waits_for:
+            return now.what
+        return (f"Nobody; {spell(before / 1000)} before that",) if before else ()
+
+    @property
     def spent(self) -> str:
-        """€1.92, 184,000 tokens, 38 h in models and tools"""
+        """€1.92, 184 k tokens, 38 h"""
         used = self.story.usage
         worked = used.tool_ms + used.model_ms
         parts = [
             amount("cost_micro", used.cost_micro) if used.cost_micro else "",
-            f"{used.tokens:,} tokens" if used.tokens else "",
-            f"{spell(worked / 1000)} in models and tools" if worked else "",
+            f"{meters.shown('tokens', used.tokens)} tokens" if used.tokens else "",
+            spell(worked / 1000) if worked else "",
         ]
-        return ", ".join(part for part in parts if part) or "Nothing"
+        return ", ".join(part for part in parts if part)
+
+    @cached_property
+    def _items(self) -> list[Item]:
+        return [item for section in self.story.sections for item in section.items]
 
     @property
-    def done(self) -> int:
-        return sum(effect.state in ("done", "undone", "failed") for effect in self.story.effects)
+    def done(self) -> str:
+        """129 times, 2,069 files, 3 undone"""
+        done = sum(effect.state in ("done", "undone", "failed") for effect in self.story.effects)
+        undone = sum(effect.state == "undone" for effect in self.story.effects)
+        times = "Once" if done == 1 else f"{done:,} times" if done else ""
+        return ", ".join(part for part in (times, *rows.things(self._items), f"{undone:,} undone" if undone else "") if part)
 
     @property
-    def undone(self) -> int:
-        return sum(effect.state == "undone" for effect in self.story.effects)
+    def decided(self) -> int:
+        """Decisions of people."""
+        return sum(item.kind == "decision" for item in self._items)
+
+    @property
+    def newest(self) -> Made | None:
+        """The artifact that was the newest."""
+        return self.story.artifacts[-1] if self.story.artifacts else None
 
     @property
     def failures(self) -> int:
         return sum(overview.failed(read(line)) for line in self.lines if line["seq"] <= self.at)
 
+    @property
+    def fine(self) -> bool:
+        """Whether what failed was tried again, and went well."""
+        return not any(item.state == "failed" for item in self._items)
+
 
 def looking(run: Run, lines: Lines, story: Story, *, q: str = "", at: int = 0, seen: int = 0) -> Looking:
     """`at` beyond the log is now."""
     looks = Looking(run, lines, story, q, at if at <= story.seq else 0, seen=seen)
-    return replace(looks, hits=tuple(rawlog.found(run, Asked(q), lines))) if q else looks
+    return replace(looks, hits=found(run, q, lines)) if q else looks
+
+
+def found(run: Run, q: str, lines: Lines) -> tuple[Row, ...]:
+    """The events that hold it. What was done without a person, as it was proposed, is found once: where it was done."""
+    hits = rawlog.found(run, Asked(q), lines)
+    done = {row.line.word("action") for row in hits if row.line.type == "effect.done"}
+    return tuple(
+        row for row in hits if row.line.type != "action.proposed" or row.line.count("needs") or row.line.word("action") not in done
+    )
 
 
 def push(run_id: UUID | str, actor: Actor, after: int, *, q: str) -> tuple[str, int]:
@@ -143,6 +196,6 @@ def push(run_id: UUID | str, actor: Actor, after: int, *, q: str) -> tuple[str, 
 
     def mark(seen: View, lines: Lines) -> None:
         if seen.sees_events:
-            seen.q, seen.hits = q, tuple(row.line.seq for row in rawlog.found(seen.run, Asked(q), lines))
+            seen.q, seen.hits = q, tuple(row.line.seq for row in found(seen.run, q, lines))
 
     return pushing.push(run_id, actor, after, mark)

@@ -52,13 +52,14 @@ def no_price(models: Sequence[str]) -> str:
 
 
 def _meter(budget: str, word: str, used: int, limit: int | None) -> Meter:
-    shown = _amount(budget, used)
+    so_far = shown(budget, used)
     if not limit:
-        return Meter(word, shown)
-    return Meter(word, shown, _amount(budget, limit), min(100, round(100 * used / limit)))
+        return Meter(word, so_far)
+    return Meter(word, so_far, shown(budget, limit), min(100, round(100 * used / limit)))
 
 
-def _amount(budget: str, number: int) -> str:
+def shown(budget: str, number: int) -> str:
+    """A number of a budget, as short as a meter needs it: 184 k."""
     if budget == "working_ms":
         return spell(number / 1000)
     if budget == "tokens" and number >= 10_000:

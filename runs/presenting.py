@@ -23,8 +23,8 @@ from runs.meters import Meter, meters_of, no_price
 from runs.models import Glance, Run
 from runs.places import Kin, kin
 from runs.steering import Choice
-from runs.story import overview, titles
-from runs.story.shapes import Action, Effect, Made, Story, Who
+from runs.story import overview, rows, titles
+from runs.story.shapes import Action, Effect, Made, Story, Text, Who
 
 RELATED = ("agent", "owner", "title", "team")
 # name → template; the id in the page is run-<name>
@@ -76,12 +76,19 @@ class View:
     @cached_property
     def seen(self) -> int:
         """The last event that is not new to this person; 0 where nothing is, because nobody knows or all of it would be."""
-        return self.glance.seq if self.glance and not self.at and self.glance.seq < self.story.seq else 0
+        return self.glance.seq if self.glance and self.glance.seq < self.story.seq else 0
 
     @cached_property
     def new_at(self) -> int:
         """The first event of the first row that is new."""
-        return overview.first_new(self.story, self.seen)
+        return rows.first_new(self.story, self.seen)
+
+    @cached_property
+    def step_names(self) -> Mapping[str, Text | None]:
+        """What the steps are called, by section: of a long run without the words that all of them begin with."""
+        steps = [section for section in self.story.sections if section.kind == "step"]
+        titles = [section.title for section in steps]
+        return dict(zip([section.key for section in steps], overview.apart(titles) if self.long else titles, strict=True))
 
     @property
     def news_count(self) -> int:
@@ -161,6 +168,8 @@ class View:
     @property
     def state_words(self) -> str:
         """The words of the state where a page says more than the state's own: “Waiting for a reviewer”."""
+        if self.long and self.run.state == "running":
+            return overview.word_of(overview.open_step(self.story))
         if self.run.state == "waiting":
             return WAITING_WORDS.get(self.story.now.waits_for, "")
         return NOTHING_DONE if self.state_key == "rejected" else ""

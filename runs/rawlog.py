@@ -61,8 +61,9 @@ class Row:
 
     @property
     def brief(self) -> Rich:
-        """The summary, and of a note its words alone."""
-        return self.summary[2:] if self.line.type == "note.posted" and self.summary[2:] else self.summary
+        """The summary, and of a note and of what was done its words alone."""
+        words = self.line.type in ("note.posted", "effect.done") and self.summary[2:]
+        return words or self.summary
 
     @property
     def payload(self) -> Text | None:

@@ -1,13 +1,15 @@
 """How exact actions and their effects outside are told, from the proposal to what can be undone."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from runs.story.arguments import amounts, scalars
 from runs.story.course import count
 from runs.story.draft import Draft, milliseconds, tells
 from runs.story.shapes import Action, At, Code, Effect, Moment, Rich, Text, Took, Tool, Who
 from runs.story.wire import Line, object_of, spoken
-from runs.story.work import TROUBLE, scalars
+from runs.story.work import TROUBLE
 
 UNKNOWN = {
     "worker_lost": "its worker was lost in the middle of it",
@@ -40,6 +42,7 @@ def proposed(draft: Draft, line: Line) -> None:
         executor=line.word("executor"),
     )
     draft.actions[action.id] = action
+    draft.amounts[action.id] = amounts(_arguments(line))
     draft.here.asked = action.id
     reason = line.text("reason")
     _say_once(draft, reason)
@@ -70,12 +73,8 @@ def _say_once(draft: Draft, reason: Text | None) -> None:
 
 def proposal_facts(line: Line) -> tuple[tuple[str, Rich], ...]:
     """What a proposal's card says: the recipients and the short arguments of the canonical action's rendition."""
-    canonical = line.text("canonical")
-    whole = object_of(canonical)
-    arguments = whole.get("arguments")
+    canonical, arguments = line.text("canonical"), _arguments(line)
     label = canonical.label if canonical else ""
-    if not isinstance(arguments, dict):
-        arguments = {}
     given = dict(scalars(arguments, label))
     facts: list[tuple[str, Rich]] = []
     for name in SHOWN:
@@ -89,6 +88,11 @@ def proposal_facts(line: Line) -> tuple[tuple[str, Rich], ...]:
     if attached := line.count("attachments"):
         facts.append(("With", (count(attached, "attachment"),)))
     return tuple(facts)
+
+
+def _arguments(line: Line) -> Mapping[str, Any]:
+    given = object_of(line.text("canonical")).get("arguments")
+    return given if isinstance(given, dict) else {}
 
 
 def _become(draft: Draft, line: Line, state: str, **fields: Any) -> Action | None:
@@ -299,9 +303,10 @@ def effect_done(draft: Draft, line: Line) -> None:
     effect = Effect(line.seq, tool, key, subject, "done", line.flag("can_undo"), **more)
     draft.effects[key] = effect
     undo: Rich = ("Key ", Code(key), ". ", *effect.told)
-    said: Rich = ("The agent says so; Handrail cannot see the call.",) if line.who.kind == "agent" else ()
+    said: Rich = ("The agent says so.",) if line.who.kind == "agent" else ()
     lines = tuple(each for each in (_allowed(draft, action), undo, draft.verified.get(action, ()), said) if each)
-    row = draft.add(line, "effect", (subject or Tool(tool),), icon="out", state="done", lines=lines)
+    of = {"tool": tool, "amounts": draft.amounts.get(action, ())}
+    row = draft.add(line, "effect", (subject or Tool(tool),), icon="out", state="done", lines=lines, **of)
     draft.effect_rows[key] = row.first
     if action:
         draft.effect_rows[action] = row.first

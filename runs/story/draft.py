@@ -106,6 +106,7 @@ class Draft:
         self.blocks: dict[str, int] = {}
         self.proposals: dict[str, int] = {}
         self.actions: dict[str, Action] = {}
+        self.amounts: dict[str, tuple[tuple[str, int], ...]] = {}  # action → of how many things it is
         self.automatic: set[str] = set()
         self.silent_grant = 0  # the row of the last grant, if no person gave it
         self.deciders: dict[str, Rich] = {}

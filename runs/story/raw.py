@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 
+from runs.story.arguments import short_arguments
 from runs.story.course import FAILED, PARKED, QUEUED, cancelled_words, count
 from runs.story.deeds import RESOLVED, UNKNOWN
 from runs.story.draft import awaited, sentence
 from runs.story.people import BLOCKED, BUDGETS, CHOICES, REFUSED, SIGNALS, STOPPED, amount, chosen
 from runs.story.shapes import Code, Elsewhere, Rich, Step, Took, Tool, Who
 from runs.story.wire import Line
-from runs.story.work import TROUBLE, ended_step, model_failed, short_arguments, started_step, switched_model
+from runs.story.work import TROUBLE, ended_step, model_failed, started_step, switched_model
 
 Tools = Mapping[str, str]  # step → the tool that it uses, as the lines around tell it
 

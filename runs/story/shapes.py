@@ -175,6 +175,8 @@ class Item:
     minor: bool = False
     changed: int = 0  # the last event that changed how it is drawn
     ends: int = 0  # the last event before the next row's first, of those that it stands for
+    tool: str = ""  # whose use it tells of
+    amounts: tuple[tuple[str, int], ...] = ()  # of how many things that was: (("files", 16),)
 
     @property
     def is_over(self) -> bool:
@@ -192,6 +194,11 @@ class Item:
     @property
     def failures(self) -> int:
         return sum(not each.ok for each in self.tries)
+
+    @property
+    def recovered(self) -> int:
+        """The attempt that went well after others had failed; 0 if none did."""
+        return self.tries[-1].number if self.tries and self.tries[-1].ok and self.failures else 0
 
     @property
     def last_failure(self) -> Try | None:

@@ -1,13 +1,13 @@
 """How the agent's work is told: plans, steps, tools, models, artifacts, milestones, checkpoints, reports."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
 
 from artifacts.gist import record
 from artifacts.rendition import UNREADABLE, WORDS, is_cut
 from runs import vocabulary
+from runs.story.arguments import amounts, short_arguments
 from runs.story.course import count
 from runs.story.draft import Draft, tells
 from runs.story.shapes import At, Changed, Code, File, Item, Label, Made, Part, Quote, Rich, Step, Tag, Text, Took, Tool, Try
@@ -23,7 +23,6 @@ TROUBLE = {
     "limit": "a limit was reached",
     "error": "it failed",
 }
-NO_REASON = "no reason was given"
 TOLD: Rich = ("Told by the agent; Handrail did not see it.",)  # of a step of an agent outside
 RECORD = 60  # characters of a record's name
 SENSITIVE = ("personal", "secret", "")  # labels that are named in the story
@@ -139,7 +138,8 @@ def tool_started(draft: Draft, line: Line) -> None:
     draft.doing = ("Using ", Tool(tool))
     given = tuple(short_arguments(line.text("arguments")))
     row = _row_of(draft, line)
-    fields = {"title": (Tool(tool),), "lines": given, "quiet": effect != "read", "icon": ""}
+    fields = {"title": (Tool(tool),), "lines": given, "quiet": effect != "read", "icon": "", "tool": tool}
+    fields["amounts"] = amounts(object_of(line.text("arguments")))
     if row is not None and row.kind == "tool" and not _ended(row):
         draft.change(row.first, last=line.seq, **(fields | {"quiet": fields["quiet"] and not row.tries}))  # what failed stays seen
         return
@@ -170,7 +170,8 @@ def tool_ended(draft: Draft, line: Line) -> None:
     why: Rich = (detail,) if detail else ("nobody knows whether it happened",) if outcome == "unknown" else ()
     if detail and took:  # what somebody wrote as a sentence goes on
         why = (replace(detail, text=detail.text.rstrip().rstrip(".")),)
-    told = (*(why or (NO_REASON if line.word("error") == "error" else TROUBLE.get(line.word("error"), NO_REASON),)), *took)
+    known = "" if line.word("error") == "error" else TROUBLE.get(line.word("error"), "")  # that it failed, its state says
+    told = (*(why or ((known,) if known else ())), *took)
     state = "waiting" if outcome == "unknown" else "failed"
     draft.change(row.first, last=line.seq, state=state, quiet=False, tries=(*row.tries, Try(number, line.seq, False, told)))
 
@@ -205,21 +206,7 @@ def _ended(row: Item) -> bool:
 
 
 _BEGUN = {(words,) for words in (*BEGINS.values(), "Started: ")}
-
-
-def short_arguments(arguments: Text | None) -> Iterator[Rich]:
-    """The arguments in a line, if they are few and short."""
-    facts = scalars(object_of(arguments), arguments.label if arguments else "")
-    if facts and len(facts) <= 3 and all(len(value.text) <= 80 for _, value in facts):
-        parts: list[Part] = []
-        for name, value in facts:
-            parts += [", " if parts else "", f"{spoken(name)} ", value]
-        yield tuple(part for part in parts if part != "")
-
-
-def scalars(value: Mapping[str, Any], label: str) -> list[tuple[str, Text]]:
-    """The texts and numbers of an object, in their order."""
-    return [(str(name), Text(str(each), label)) for name, each in value.items() if isinstance(each, str | int | float)]
+BEGUN_OR_DONE = {("Started: ",), ("Done: ",)}
 
 
 @tells("model.called")

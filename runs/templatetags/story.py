@@ -18,7 +18,7 @@ from artifacts.templatetags.renditions import one_line, quote, rendition, unbrok
 from runs import ledgered
 from runs.engine.tools import TOOLS
 from runs.presenting import name_of
-from runs.story import overview, shapes, titles, work
+from runs.story import rows, shapes, titles, work
 from runs.story.wire import moment
 
 register = template.Library()
@@ -67,13 +67,13 @@ def beneath(item: shapes.Item, section: shapes.Section) -> shapes.Item:
 @register.simple_tag
 def folded(view: Any, section: shapes.Section) -> bool:
     """Whether a finished step of a long run is one row."""
-    return view.long and overview.folds(section, view.at)
+    return view.long and rows.folds(section, view.at)
 
 
 @register.simple_tag
-def drawn_of(section: shapes.Section, view: Any) -> overview.Stretched:
+def drawn_of(section: shapes.Section, view: Any) -> rows.Stretched:
     """The rows of a section that are drawn."""
-    return overview.stretched(section, view.at, long=view.long, new=view.new_at, hits=view.hits)
+    return rows.stretched(section, view.at, long=view.long, new=view.new_at, hits=view.hits)
 
 
 @register.simple_tag
@@ -95,9 +95,15 @@ def hits_in(section: shapes.Section, view: Any) -> list[int]:
 
 
 @register.simple_tag
+def named(section: shapes.Section, view: Any) -> SafeString:
+    """What a step is called on its run's page."""
+    return wording(view.step_names[section.key], f"Step {section.number}")
+
+
+@register.simple_tag
 def came_to(section: shapes.Section) -> str:
     """What a folded step holds, counted."""
-    return overview.came_to(section.items)
+    return rows.came_to(section.items, of_step=section.kind == "step")
 
 
 @register.simple_tag(takes_context=True)

@@ -148,7 +148,7 @@ def test_the_run_waits_for_people_and_says_for_all_that_it_needs_of_them(agent):
     silent(action)
     assert "A person has to say what became of it: Issue a voucher" in page()
     agent.report(action)
-    assert "The agent says so; Handrail cannot see the call." in page()
+    assert "The agent says so." in page()
 
 
 def test_a_rejection_reaches_the_agent_with_its_reason_in_full(agent):

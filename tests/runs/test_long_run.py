@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 
+import orjson
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -14,7 +15,7 @@ from access.models import User
 from runs import looking
 from runs.consumers import RunPage
 from runs.models import Glance, Run
-from runs.story import overview
+from runs.story import overview, rows
 from runs.story.shapes import Text
 from runs.timeline import fold
 from tests.cast import Cast
@@ -102,14 +103,14 @@ def test_the_rows_around_a_place_are_drawn_and_the_others_counted() -> None:
     for _ in range(500):
         log.add("milestone.reached", {}, who="agent", title="A batch")
     section = next(each for each in fold(log.lines).sections if each.number == 1)
-    newest, middle = overview.stretched(section, 0), overview.stretched(section, 250)
-    assert newest.before and not newest.after and len(newest.items) == overview.NEWEST
+    newest, middle = rows.stretched(section, 0), rows.stretched(section, 250)
+    assert newest.before and not newest.after and len(newest.items) == rows.NEWEST
     assert middle.before and middle.after and middle.here == 250
     assert middle.before.rows + len(middle.items) + middle.after.rows == len(section.items)
     assert middle.before.told == f"{middle.before.rows - 1} milestones"
 
 
-def batches(count: int) -> overview.Section:
+def batches(count: int) -> rows.Section:
     """A step of so many batches: files are moved and the place is kept; behind the third one call fails."""
     log = lines.begun(YEARS)
     log.add("step.started", {"step": "sort#1", "kind": "tool", "plan_step": 1, "attempt": 1}, who="agent")
@@ -124,50 +125,98 @@ def batches(count: int) -> overview.Section:
 
 def test_batches_that_are_alike_are_one_gap_and_what_stands_out_among_them_is_drawn() -> None:
     section = batches(40)
-    drawn = overview.stretched(section, 0, long=True).items
-    gaps = [each for each in drawn if isinstance(each, overview.Gap)]
+    drawn = rows.stretched(section, 0, long=True).items
+    gaps = [each for each in drawn if isinstance(each, rows.Gap)]
     (gap,) = gaps
-    assert [row.state for row in drawn if not isinstance(row, overview.Gap)].count("failed") == 1
+    assert [row.state for row in drawn if not isinstance(row, rows.Gap)].count("failed") == 1
     assert gap.told == "35 alike: Move files" and not gap.quiet
-    assert sum(each.rows if isinstance(each, overview.Gap) else 1 for each in drawn) == len(section.items)
+    assert sum(each.rows if isinstance(each, rows.Gap) else 1 for each in drawn) == len(section.items)
     assert drawn[-1] == section.items[-1]  # what came last stands there as itself
-    assert not any(isinstance(each, overview.Gap) for each in overview.stretched(section, 0).items)  # a short run is drawn whole
+    assert not any(isinstance(each, rows.Gap) for each in rows.stretched(section, 0).items)  # a short run is drawn whole
 
 
 def test_what_is_new_is_not_swallowed_by_a_gap_that_began_before() -> None:
     section = batches(40)
     new = section.items[40].first
-    drawn = overview.stretched(section, 0, long=True, new=new).items
-    gaps = [each for each in drawn if isinstance(each, overview.Gap)]
+    drawn = rows.stretched(section, 0, long=True, new=new).items
+    gaps = [each for each in drawn if isinstance(each, rows.Gap)]
     assert len(gaps) == 2 and gaps[0].last < new and new in [each.first for each in drawn]
 
 
 def test_of_what_is_alike_the_last_that_a_story_shows_is_drawn() -> None:
     section = batches(40)
-    drawn = overview.stretched(section, 0, long=True).items
-    (gap,) = (number for number, each in enumerate(drawn) if isinstance(each, overview.Gap))
+    drawn = rows.stretched(section, 0, long=True).items
+    (gap,) = (number for number, each in enumerate(drawn) if isinstance(each, rows.Gap))
     assert [row.quiet for row in drawn[gap + 1 :]] == [False, True], "the last batch, and where it was kept"
 
 
 def test_a_gap_ends_where_what_is_drawn_after_it_begins() -> None:
     section = batches(40)
     goes_on = replace(section, items=(replace(section.items[0], last=section.last), *section.items[1:]))
-    drawn = overview.stretched(goes_on, section.items[-3].first)
+    drawn = rows.stretched(goes_on, section.items[-3].first)
     assert drawn.before and drawn.before.last == drawn.items[0].first - 1
 
 
 def test_what_is_looked_for_is_never_in_a_gap() -> None:
     section = batches(40)
     row = section.items[60]
-    drawn = overview.stretched(section, 0, long=True, hits=(row.last,)).items
-    assert row in drawn and sum(isinstance(each, overview.Gap) for each in drawn) == 2
+    drawn = rows.stretched(section, 0, long=True, hits=(row.last,)).items
+    assert row in drawn and sum(isinstance(each, rows.Gap) for each in drawn) == 2
+
+
+def moves(count: int) -> lines.Log:
+    """A step of so many moves that nobody is asked about; at the 10th of them a person is, and something fails once."""
+    log = lines.begun(("Sorting 2023", "Sorting 2024"))
+    log.add("step.started", {"step": "sort#1", "kind": "agent", "plan_step": 1, "attempt": 1, "told": True}, who="agent")
+    for move in range(count):
+        pk, asked = f"01900000-0000-7000-8000-{move:012d}", move == 9
+        proposed = {"action": pk, "tool": "move_files", "effect": "write", "executor": "agent", "digest": f"{move:064x}"}
+        proposed |= {"tool_schema": 1, "policy": pk, "policy_version": 1, "until": log.until(900)}
+        canonical = orjson.dumps({"tool": "move_files", "arguments": {"files": 10, "batch": move, "to": "Kestrel"}}).decode()
+        texts = {"subject": f"Moved 10 files to {'Kestrel' if asked else 'Alder'}", "canonical": canonical}
+        log.add("action.proposed", proposed | {"needs": int(asked)}, who="agent", **texts)
+        if asked:
+            decided = {"action": pk, "digest": f"{move:064x}", "decision": pk, "verdict": "approved", "round": 1}
+            log.add("action.decided", decided, who="riley")
+            told = {"tool": "lock", "call": "c"}
+            log.add("tool.started", told, who="agent")
+            log.add("tool.ended", told | {"outcome": "error", "error": "error"}, who="agent")
+            log.add("tool.ended", told | {"outcome": "ok"}, who="agent")
+        log.add(
+            "effect.done", {"action": pk, "key": f"k{move}", "tool": "move_files", "can_undo": False}, who="agent", subject=texts["subject"]
+        )
+    return log
+
+
+def test_what_was_done_many_times_is_one_gap_with_its_sum_and_what_a_person_decided_stands_out() -> None:
+    section = next(each for each in fold(moves(40).lines).sections if each.number == 1)
+    here = next(item.first for item in section.items if item.kind == "decision")
+    drawn = rows.stretched(section, here, long=True)
+    first, last = (each for each in drawn.items if isinstance(each, rows.Gap))
+    assert first.told == "90 files, 9 alike: Move files" and last.told.startswith("300 files, 30 alike")
+    assert drawn.here == here and not drawn.before and not drawn.after
+    shown = [each for each in drawn.items if not isinstance(each, rows.Gap) and not each.quiet]
+    assert [each.kind for each in shown] == ["proposal", "decision", "tool", "effect"]
+    assert rows.came_to(section.items, of_step=True) == "400 files, 1 decision, 1 failure"
+    assert rows.came_to(section.items).endswith("1 failure retried and fine")
+
+
+def test_around_a_place_only_what_a_story_shows_is_counted() -> None:
+    log = moves(3)
+    for batch in range(500):
+        log.add("checkpoint.saved", {}, who="agent")
+        log.add("note.posted", {}, who="agent", note=f"Note {batch}")
+    section = next(each for each in fold(log.lines).sections if each.number == 1)
+    drawn = rows.stretched(section, section.items[600].first, long=True)
+    assert drawn.before and drawn.after and sum(not each.quiet for each in drawn.items) == 2 * rows.WIDER + 1
+    assert drawn.before.rows + len(drawn.items) + drawn.after.rows == len(section.items)
 
 
 def test_what_stands_out_may_be_the_first_of_all() -> None:
     section = batches(40)
-    drawn = overview.stretched(section, 0, long=True, hits=(section.items[0].last,)).items
+    drawn = rows.stretched(section, 0, long=True, hits=(section.items[0].last,)).items
     assert drawn[0] == section.items[0] and drawn[-1] == section.items[-1]
-    assert sum(each.rows if isinstance(each, overview.Gap) else 1 for each in drawn) == len(section.items)
+    assert sum(each.rows if isinstance(each, rows.Gap) else 1 for each in drawn) == len(section.items)
 
 
 def left(client: Client, run: Run, seq: int) -> None:
@@ -185,7 +234,7 @@ def test_who_comes_back_to_a_long_run_sees_what_is_new_to_them_and_nobody_else_d
     assert html.count("New to you</b>") == 1  # of the two finished steps the second has news, and it is folded
     assert '<a href="?at=301">Show <span class="num">#301' in html or 'href="?at=301"' in html
     assert "Since you last looked" not in page(sam, run)
-    assert "Since you last looked" not in page(riley, run, "?at=20")  # it is of now
+    assert "Since you last looked" in page(riley, run, "?at=20")  # whoever looks back has not seen it either
 
 
 def test_where_the_news_begin_is_marked_and_a_page_that_was_behind_takes_nothing_back(cast: Cast, sign_in: SignIn, run: Run) -> None:
@@ -207,7 +256,7 @@ def test_news_that_begin_among_rows_that_are_not_drawn_are_led_to_at_their_event
     for batch in range(500):
         log.add("milestone.reached", {}, who="agent", title=f"Batch {batch}")
     run, riley = play(cast, log), sign_in(cast.riley)
-    for seen, drawn in ((run.seq - overview.NEWEST, True), (run.seq - overview.NEWEST - 50, False)):
+    for seen, drawn in ((run.seq - rows.NEWEST, True), (run.seq - rows.NEWEST - 50, False)):
         Glance.objects.all().delete()
         left(riley, run, seen)
         html = page(riley, run)
@@ -215,9 +264,9 @@ def test_news_that_begin_among_rows_that_are_not_drawn_are_led_to_at_their_event
 
 
 def test_where_the_news_begin_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    story, asked, first_new = fold(sorting().lines), [], overview.first_new
-    monkeypatch.setattr(overview, "first_new", lambda *given: asked.append(given) or first_new(*given))
-    assert overview.news(story, 100).events == story.seq - 100
+    story, asked, first_new = fold(sorting().lines), [], rows.first_new
+    monkeypatch.setattr(rows, "first_new", lambda *given: asked.append(given) or first_new(*given))
+    assert rows.news(story, 100).events == story.seq - 100
     assert len(asked) == 1
 
 
@@ -264,3 +313,75 @@ def test_the_steps_under_the_map_leave_out_what_all_of_them_begin_with():
     assert overview.apart(texts("Sort 2023", "Sort 2024")) == texts("2023", "2024")
     for those in (texts("Sort", "Sort 2024"), texts("Sort 2023"), texts("Sort ⟦card⟧ 1", "Sort 2"), [None, *texts("Sort 1")], []):
         assert overview.apart(those) == those
+
+
+def test_a_long_run_says_what_it_works_at_and_calls_its_steps_by_what_tells_them_apart(cast: Cast, sign_in: SignIn, run: Run) -> None:
+    riley = sign_in(cast.riley)
+    html = page(riley, run)
+    assert re.search(r'<span class="st pill" data-s="running">.*?Sort 2025</span>', html, re.DOTALL)
+    assert re.findall(r'id="s\d-t">([^<]+)<', html) == ["2023", "2024", "2025"]
+    then = re.search(r'id="then".*?</section>', page(riley, run, "?at=300"), re.DOTALL)
+    assert then and "Sort 2024" in then[0] and "step 2 of 3" in then[0] and "Doing" not in then[0]
+    hidden = Text("Sort ⟦card⟧", hidden={"card": 1})
+    step = rows.Section("s1", "step", 1, hidden)
+    assert overview.word_of(step) == "" and overview.word_of(replace(step, title=Text("x" * 99))) == ""
+
+
+def test_a_time_stands_where_it_changes(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.begun(YEARS)
+    log.add("step.started", {"step": "sort#1", "kind": "tool", "plan_step": 1, "attempt": 1}, who="agent")
+    for note in range(450):
+        log.add("checkpoint.saved", {}, who="agent", after=0)
+        log.add("note.posted", {}, who="agent", after=2, note=f"Note {note}")
+    section = re.search(r'<section class="step" id="s1".*?</section>', page(sign_in(cast.riley), play(cast, log)), re.DOTALL)
+    assert section
+    shown = [row for row in re.findall(r'<li class="ev.*?</li>', section[0], re.DOTALL) if 'class="ev all' not in row]
+    times = [re.search(r'class="ev__time"[^>]*datetime="([^"]{16})|datetime="([^"]{16})[^>]*class="ev__time"', row) for row in shown]
+    minutes = [each[1] or each[2] for each in times if each]
+    assert times[0] and len(shown) > 90 and minutes == sorted(set(minutes)) and 3 <= len(minutes) <= 8
+
+
+def test_a_move_that_nobody_was_asked_about_is_found_once_where_it_was_done(cast: Cast, sign_in: SignIn) -> None:
+    run = play(cast, moves(220))
+    riley = sign_in(cast.riley)
+    html = page(riley, run, "?q=files+to")
+    assert "221 found" in words(html)  # of the one that somebody decided on, what was asked for as well
+    html = page(riley, run)
+    assert "Failed. Fine at attempt 2" in words(html) and "1 failed" not in html
+
+
+def test_what_is_new_says_what_it_cost(cast: Cast, sign_in: SignIn) -> None:
+    log = sorting()
+    log.add("model.called", {"model": "m", "prompt": "p", "prompt_version": "1", "cost_micro": 70_000}, who="agent")
+    run, riley = play(cast, log), sign_in(cast.riley)
+    left(riley, run, run.seq - 1)
+    assert "€0.07 spent" in page(riley, run)
+
+
+def test_an_attempt_that_failed_without_a_reason_says_nothing_more_than_that(cast: Cast, sign_in: SignIn) -> None:
+    log = lines.begun(YEARS)
+    told = {"tool": "lock", "call": "c"}
+    for outcome in ("error", "ok"):
+        log.add("tool.started", told, who="agent")
+        log.add("tool.ended", told | {"outcome": outcome}, who="agent")
+    html = words(page(sign_in(cast.riley), play(cast, log)))
+    assert "2 attempts, 1 failed" in html and "1 failed, last" not in html and "reason was given" not in html
+
+
+def test_that_a_step_began_and_is_done_its_heading_says_in_a_long_run() -> None:
+    log = lines.begun(YEARS)
+    log.add("step.started", {"step": "sort#1", "kind": "agent", "plan_step": 1, "attempt": 1, "told": True}, who="agent")
+    log.add("note.posted", {}, who="agent", note="It goes well.")
+    log.add("step.completed", {"step": "sort#1", "plan_step": 1, "ms": 950, "told": True}, who="agent")
+    section = next(each for each in fold(log.lines).sections if each.number == 1)
+    shown = [[row.kind for row in rows.stretched(section, 0, long=long).items if not row.quiet] for long in (False, True)]
+    assert shown == [["tool", "note"], ["note"]]
+
+
+def test_the_bars_of_a_map_are_not_all_one_height_for_one_rush() -> None:
+    log = lines.begun(YEARS)
+    for number in range(900):
+        log.add("note.posted", {}, who="agent", note="x", after=0 if 300 < number < 340 else 1 + number % 90 / 10)
+    drawn = overview.overview(fold(log.lines), log.lines).bars
+    heights = {round(float(top)) for top in re.findall(r" ([\d.]+)V", drawn)}
+    assert len(heights) > 8 and max(heights) - min(heights) >= overview.MOST - overview.LEAST - 1
