@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 from django.db.models import Q
 
+from approvals import sourcing, wordwise
 from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.gist import gist, record
@@ -29,6 +30,7 @@ from runs.vocabulary import LOOK_UP
 EVIDENCE = 8
 HEADER = re.compile(r"[A-Z][A-Za-z-]{1,30}: |[ \t]")  # or the continuation of one
 QUOTE = 180  # characters
+STANDING = 4  # values of the reason that are said to stand in one record
 _BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called")
 _PLAN = ("plan.set", "step.started", "step.completed")
 _TOLD_IN = ("content", "result")  # where what an artifact or an answer says is kept
@@ -52,6 +54,12 @@ class Evidence:
     title: str
     text: str = ""
     quote: str = ""
+    stands: tuple[str, ...] = ()  # of what the agent's reason names, what stands in it
+    changed: tuple[wordwise.Part, ...] = ()  # of a later version, what went and what is new in it
+    earlier: str = ""  # the text of the one before
+    before: int = 0  # its number
+    tool: str = ""  # what gave it
+    called: str = ""  # what it is called in a sentence, where its title says what was found
     artifact: str = ""
     name: str = ""  # of the artifact
     outside: bool = False
@@ -121,8 +129,9 @@ def around(action: ProposedAction) -> Background:
     """The background of an action. `action.run` is read for its state."""
     told = _sort(_events(action), action)
     evidence = _evidence(told.before)
-    texts = vault.shown(_wanted(told, evidence[-EVIDENCE:]))
-    shown = tuple(_with_text(each, event, texts) for each, event in evidence[-EVIDENCE:])
+    texts = vault.shown(_wanted(told, evidence[-EVIDENCE:], action))
+    reason = texts.get(action.reason_id) if action.reason_id else None
+    shown = tuple(_with_text(each, event, texts, reason.text if reason else "") for each, event in evidence[-EVIDENCE:])
     state = State(action.run.state)
     plan = _plan(told, texts, state)
     return Background(
@@ -231,7 +240,8 @@ def _evidence(before: list[_Told]) -> list[tuple[Evidence, _Told]]:
         if event.type == "artifact.created":
             key, evidence = source or (event.data["name"], Evidence(event.seq, event.data["name"]))
             found.pop(key, None)
-            found[event.data["name"]] = _kept(evidence, event), event
+            before = found.get(event.data["name"])
+            found[event.data["name"]] = _kept(evidence, event, before[1] if before else None), event
             source = None
         elif _gave_something(event):
             evidence = _drafted(event) if event.type == "model.called" else _answer(event)
@@ -246,11 +256,13 @@ def _gave_something(event: _Told) -> bool:
     return event.type == "model.called" and not event.data.get("error")
 
 
-def _kept(evidence: Evidence, event: _Told) -> Evidence:
+def _kept(evidence: Evidence, event: _Told, before: _Told | None) -> Evidence:
     name, version = event.data["name"], event.data["version"]
     return replace(
         evidence,
         seq=event.seq,
+        earlier=before.payloads.get("content", "") if before else "",
+        before=before.data["version"] if before else 0,
         artifact=event.data["artifact"],
         name=f"{name}, version {version}" if version > 1 else name,
         outside=evidence.outside or event.data.get("outside", False),
@@ -261,7 +273,9 @@ def _kept(evidence: Evidence, event: _Told) -> Evidence:
 def _answer(event: _Told) -> Evidence:
     tool = TOOLS.get(event.data["tool"])
     title = (tool.gives or tool.title) if tool else event.data["tool"]
-    return Evidence(event.seq, title, outside=bool(tool and tool.reads_untrusted), private=bool(tool and tool.reads_private))
+    return Evidence(
+        event.seq, title, tool=event.data["tool"], outside=bool(tool and tool.reads_untrusted), private=bool(tool and tool.reads_private)
+    )
 
 
 def _drafted(event: _Told) -> Evidence:
@@ -269,13 +283,14 @@ def _drafted(event: _Told) -> Evidence:
     return Evidence(event.seq, "The draft", text=f"By {model}, prompt {event.data['prompt']} {event.data['prompt_version']}")
 
 
-def _wanted(told: _Sorted, evidence: list[tuple[Evidence, _Told]]) -> list[UUID]:
+def _wanted(told: _Sorted, evidence: list[tuple[Evidence, _Told]], action: ProposedAction) -> list[UUID]:
     plan = told.plan.payloads.values() if told.plan else ()
     kept = (event.payloads[role] for _, event in evidence for role in _TOLD_IN if role in event.payloads)
-    return [UUID(pk) for pk in (*plan, *kept)]
+    before = (each.earlier for each, _ in evidence if each.earlier)
+    return [*(UUID(pk) for pk in (*plan, *kept, *before)), *([action.reason_id] if action.reason_id else [])]
 
 
-def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) -> Evidence:
+def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown], reason: str) -> Evidence:
     shown = next((texts.get(UUID(event.payloads[role])) for role in _TOLD_IN if role in event.payloads), None)
     if shown is None or shown.erased_at:
         return evidence
@@ -283,23 +298,47 @@ def _with_text(evidence: Evidence, event: _Told, texts: Mapping[UUID, Shown]) ->
         count = sum(count for kind, count in shown.hidden.items() if kind in REVEALABLE)
         is_file = UNREADABLE in shown.hidden
         evidence = replace(evidence, hidden=count, is_file=is_file, media_type=shown.media_type, size=shown.size)
-    if not evidence.text and shown.media_type == "application/json" and not evidence.outside:
-        title, text = _finding(event, shown.text)
-        return replace(evidence, title=title or evidence.title, text=text or record(shown.text, QUOTE))
+    if evidence.earlier and shown.media_type.startswith("text/"):
+        return _changed(evidence, shown, texts.get(UUID(evidence.earlier)))
+    if not evidence.outside and shown.media_type in _RECORDS:
+        title, text = _finding(evidence.tool, shown.text)
+        return replace(evidence, title=title, called=evidence.title, text=text) if text else _recorded(evidence, shown, reason)
     if not evidence.outside or not shown.media_type.startswith(("text/", "message/")):
         return evidence
     return replace(evidence, quote=_excerpt(shown), orders=orders.found(shown.text))
 
 
-def _finding(event: _Told, rendition: str) -> tuple[str, str]:
+def _finding(name: str, rendition: str) -> tuple[str, str]:
     """What a tool says that its result says, read from the rendition; nothing if it has no words for it, or that can't be read."""
-    tool = TOOLS.get(event.data.get("tool", ""))
+    tool = TOOLS.get(name)
     if tool is None or tool.finds is None:
         return "", ""
     try:
         return tool.finds(orjson.loads(rendition))
     except (orjson.JSONDecodeError, LookupError, TypeError, ValueError):  # what was redacted in it may not fit any more
         return "", ""
+
+
+_RECORDS = ("application/json", "text/csv")
+
+
+def _recorded(evidence: Evidence, shown: Shown, reason: str) -> Evidence:
+    """Of a record what it is of; and what the reason takes from it, or else how much it holds."""
+    stands = tuple(sourcing.standing(reason, shown.text))[:STANDING]
+    if shown.media_type == "text/csv":
+        rows = max(len(shown.text.splitlines()) - 1, 0)
+        return replace(evidence, text=evidence.text or f"{rows} row{'' if rows == 1 else 's'}", stands=stands)
+    return replace(evidence, text=evidence.text or record(shown.text, QUOTE, counted=not stands), stands=stands)
+
+
+def _changed(evidence: Evidence, shown: Shown, before: Shown | None) -> Evidence:
+    """Of a draft that was written anew, what went and what is new in it, as far as there is room."""
+    if before is None or before.erased_at:
+        return evidence
+    old, new = wordwise.words(before.text, shown.text)
+    differ = [part for part in (*old, *new) if part[0] in ("del", "ins") and any(map(str.isalnum, part[1]))]
+    room = [sum(len(text) for _, text in differ[: at + 1]) <= QUOTE for at in range(len(differ))]
+    return replace(evidence, changed=tuple(part for part, fits in zip(differ, room, strict=True) if fits))
 
 
 def _excerpt(shown: Shown) -> str:

@@ -6,6 +6,7 @@ votes, outcome, the decision bar, what happens next. It is made of renditions on
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,22 @@ from django.utils.safestring import SafeString, mark_safe
 from access import rules
 from access.errors import Refusal
 from access.rules import Actor
-from approvals import canonical, cards, changes, decisions, edit_form, exact, inbox, lineage, opening, stops, surroundings, unknown, warned
+from approvals import (
+    asking,
+    canonical,
+    cards,
+    changes,
+    decisions,
+    edit_form,
+    exact,
+    inbox,
+    lineage,
+    opening,
+    stops,
+    surroundings,
+    unknown,
+    warned,
+)
 from approvals.background import Background, Leg
 from approvals.canonical import CanonicalAction
 from approvals.cards import Card, payment, record
@@ -31,6 +47,7 @@ from artifacts.models import Payload
 from artifacts.showing import Box
 from runs.engine.tools import TOOLS
 
+LETTER = "/message"  # the fold of a letter that was read before
 WAITING = "waiting:True:"  # how the key of a course begins while the action waits
 UNKNOWN = ("_unknown_head", "_unknown_note", "_tried", "_lookup", "_say", "_unknown_aside")  # what changes of an unknown outcome's page
 DAMAGED = "These words can’t be read any more."
@@ -85,6 +102,12 @@ class Panel:
     @property
     def action(self) -> ProposedAction:
         return self.course.action
+
+    @cached_property
+    def behind(self) -> int:
+        """How many arguments stand behind the fold of a letter that was read before: by who has asked about it."""
+        asked = self.course.bar is not None and any(each.me for each in self.course.exchanges)
+        return _behind(self.card) if asked and self.full and self.card else 0
 
 
 def find(actor: Actor, action_id: UUID, capability: str = "approvals.view") -> ProposedAction:
@@ -209,20 +232,31 @@ def _legs(action: ProposedAction, around: Background) -> tuple[Leg, ...]:
     return private, outside, Leg("Sends data out", reach or tool_title(action))
 
 
-def sums(action: ProposedAction) -> dict[str, Any]:
-    """What the card of an action showed and folded, for the record of a decision: counts, the paths of the folds, the ticks asked for."""
+def _behind(card: Card) -> int:
+    """A letter and its files, but for what is warned of."""
+    warned_of = card.letter_warns or any(file.warns for file in card.files)
+    return 0 if card.letter is None or card.html is not None or warned_of else 1 + len(card.files)
+
+
+def sums(action: ProposedAction, reader: Actor | None = None) -> dict[str, Any]:
+    """What the card of an action showed and folded, for the record of a decision: counts, the paths of the folds, the ticks asked for.
+
+    `reader`: before whom it stood, as a page; what they have asked about it folds what they had read by then.
+    """
     what, _ = _what(action, full=True)
     acks = [warn.code for warn in warned.read(action.warnings) if warn.ack]
     if what is None:
         return {"acks": acks}
     drawn = _card(action, what, full=True)
+    behind = _behind(drawn) if reader and any(said.by == reader.id for said in asking.thread(action)) else 0
     paths = [
+        *([LETTER] if behind else []),
         "/folded",
         "/json",
         *(file.path for file in drawn.files),
         *([drawn.html.path, f"{drawn.html.path}/links"] if drawn.html else []),
     ]
-    return {"shown": drawn.shown_count, "folded": drawn.folded_count, "paths": paths, "acks": acks}
+    return {"shown": drawn.shown_count - behind, "folded": drawn.folded_count + behind, "paths": paths, "acks": acks}
 
 
 def _not_recorded(typed: Typed) -> str:

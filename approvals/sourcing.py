@@ -79,6 +79,12 @@ def claims(answer: str, sources: Mapping[int, Source], *, upto: int, cites: Sequ
     return _first(list(_joined(found)))
 
 
+def standing(said: str, text: str) -> list[str]:
+    """Those values of what is said that stand in a text, in their order."""
+    plain = _plain(text)
+    return [value for value in _values(said)[:MOST_VALUES] if _stands(value, plain)]
+
+
 def _first(rows: list[Claim]) -> tuple[Claim, ...]:
     """As many as are shown: of more than that those first for which nothing is there."""
     first = sorted(range(len(rows)), key=lambda at: _SHOWN.index(rows[at].state))[:MOST]

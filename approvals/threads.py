@@ -34,6 +34,7 @@ class Exchange:
     cites: tuple[int, ...] = ()
     closed: bool = False
     claims: tuple[Claim, ...] = ()  # what the answer says, held against the events that it names
+    says_who: bool = False  # the first of which something was looked up: there it is said by whom
 
     @property
     def unsourced(self) -> int:
@@ -61,7 +62,9 @@ def exchanges(action: ProposedAction, actor: Actor, *, waits: bool) -> tuple[Exc
     names = naming.people({said.by for said in told})
     told = [_exchange(said, texts, names, actor, waits) for said in told]
     sources = _sources(action, {seq for each in told for seq in each.named})
-    return tuple(_checked(each, sources) for each in told)
+    checked = [_checked(each, sources) for each in told]
+    first = next((at for at, each in enumerate(checked) if any(claim.state != "plain" for claim in each.claims)), -1)
+    return tuple(replace(each, says_who=at == first) for at, each in enumerate(checked))
 
 
 def _sources(action: ProposedAction, seqs: set[int]) -> Mapping[int, Source]:

@@ -107,7 +107,7 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
     verdict, digest, reason = (form.cleaned_data[name] for name in ("verdict", "digest", "reason"))
     gravity.check(request, action, verdict)
     typed = Typed("armed" if verdict == "approved" else "reject", reason, tuple(request.POST.getlist("ack")))
-    looked = form.seen(presenting.sums(action))
+    looked = form.seen(presenting.sums(action, request.actor))
     try:
         decided = decisions.decide(
             action,

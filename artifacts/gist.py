@@ -33,10 +33,11 @@ def gist(text: str, most: int) -> str:
     return kept or _cut(words, most)
 
 
-def record(text: str, most: int) -> str:
+def record(text: str, most: int, *, counted: bool = True) -> str:
     """What a record in JSON is of, and how much it holds: “Brightwater Logistics: 1 contact, 2 payments”. Empty if it is no record.
 
-    Its values stay where they are; only a name of it is said, and that within `most` characters.
+    Its values stay where they are; only a name of it is said, and that within `most` characters. `counted`: else only that name, if it
+    has one.
     """
     try:
         held = json.loads(text)
@@ -48,6 +49,8 @@ def record(text: str, most: int) -> str:
     fields = _count(held, lists, DEPTH)
     told = [_counted(key, number) for key, number in list(lists.items())[:COUNTS] if number] or [_counted("fields", fields)]
     name = _name(held)
+    if not counted and name:
+        told = []
     return ": ".join(filter(None, (_cut(name, most) if len(name) > most else name, ", ".join(told))))
 
 

@@ -84,11 +84,14 @@ def _listed(key: str, one: Mapping[str, Any]) -> str:
     if key != "invoices":
         return f"Under {_spaced(key)} the account lists {_with_details(one, next(iter(one), ''))}"
     paid = [each for each in one.get("payments") or () if isinstance(each, Mapping)]
-    count = NUMBERS[len(paid)] if len(paid) < len(NUMBERS) else str(len(paid))
-    told = f"The account has {count} payment{'' if len(paid) == 1 else 's'} for "
+    told = f"The account has {counted(len(paid))} payment{'' if len(paid) == 1 else 's'} for "
     if not paid:
         return told + _with_details(one, "number")
     return f"{told}{_short(one.get('number', 'an invoice'))}{_payments(paid)}"
+
+
+def counted(number: int) -> str:
+    return NUMBERS[number] if number < len(NUMBERS) else str(number)
 
 
 def _payments(paid: list[Mapping[str, Any]]) -> str:

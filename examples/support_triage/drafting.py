@@ -32,8 +32,8 @@ class Attachment:
 class Draft:
     """A reply: `body` has `\\n` line ends, `summary` is the note for the CRM (always English), `language` is en, de or pt.
 
-    `html` says the same as `body`; who wrote as plain text is answered without it. `nothing`: why there is nothing to send, if so; then
-    all else is empty but the summary.
+    `html` says the same as `body`; who wrote as plain text is answered without it. `reason`: for who approves it, why it says what it says.
+    `nothing`: why there is nothing to send, if so; then all else is empty but the summary.
     """
 
     subject: str
@@ -44,6 +44,7 @@ class Draft:
     attachments: tuple[Attachment, ...] = ()
     html: str = ""
     nothing: str = ""
+    reason: str = ""
 
 
 def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (), wishes: Sequence[str] = ()) -> Draft:
@@ -67,11 +68,13 @@ def draft(ticket: Ticket, account: Mapping[str, Any], notes: Sequence[str] = (),
     body += [*_remarks(ticket, invoice, situation, facts, language)]
     body += [*(_wished(wish.strip(), language) for wish in wishes), phrases.CLOSING[language]]
     text = "\n\n".join(body) + "\n"
+    said = _summary(ticket, account, invoice, situation, language)
     noted = [*([phrases.ORDERS] if ticket.orders else ()), *(f"A colleague noted: “{note.strip()}”" for note in notes)]
     return Draft(
         subject=subject.format(**facts),
         body=text,
-        summary="\n".join([_summary(ticket, account, invoice, situation, language), *noted]),
+        summary="\n".join([said, *noted]),
+        reason=" ".join([said, *([phrases.ORDERS] if ticket.orders else ()), *([phrases.NOTED] if notes else ())]),
         language=language,
         situation=situation,
         attachments=_attachments(invoice) if "{payments}" in paragraphs else _correction(ticket, invoice, situation, facts),
@@ -229,6 +232,7 @@ def _facts(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | None,
         "surplus": "",
         "payments": "",
         "references": "",
+        "names": "",
         "found": "",
         "count": "",
     }
@@ -240,6 +244,7 @@ def _facts(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | None,
         "surplus": money(invoice.surplus, invoice.currency, language),
         "payments": "\n".join(lines) or phrases.NO_PAYMENT[language],
         "references": _references(invoice.settled, language),
+        "names": _listed([payment.reference for payment in invoice.settled]),
         "found": f"only {_references(invoice.settled, language)}" if invoice.settled else "no payment",
         "count": _times(len(invoice.settled), language),
     }

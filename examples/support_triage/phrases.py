@@ -401,7 +401,7 @@ NO_PAYMENT = {"en": "None so far.", "de": "Bisher keine.", "pt": "Nenhum até ag
 
 # For the note in the CRM, which colleagues read: always in English.
 SUMMARIES = {
-    "duplicate_found": "The account shows that {invoice} was paid {count}, by {references}, so the reply promises {surplus} back.",
+    "duplicate_found": "{invoice} was paid {count}, by {names}, so the reply promises {surplus} back.",
     "duplicate_not_found": "They ask about a second charge for {invoice}, but the account shows {found}, so nothing is refunded so far.",
     "corrected_invoice": "They want {invoice} again, with the VAT number {vat} and not {vat_before}; it is due within 2 working days.",
     "vat_number_missing": "They want {invoice} with another VAT number but don’t say which, so the reply asks for it.",
@@ -424,6 +424,8 @@ NOTHING = {
     "thanks": "It says thanks and asks for nothing.",
 }
 ORDERS = "The message holds what reads like orders to a machine; none was followed, and what stands beside it was left aside."
+
+NOTED = "A colleague’s note goes into the CRM."
 
 MONTHS = {
     "en": "January February March April May June July August September October November December".split(),  # noqa: SIM905  a line reads better

@@ -12,6 +12,7 @@ def draft_reply(*, ticket: dict[str, Any], account: dict[str, Any], notes: list[
     written = draft(Ticket.from_json(ticket), account, notes, wishes)
     files = [{"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments]
     said = {"subject": written.subject, "body": written.body, "html": written.html, "summary": written.summary}
+    said |= {"reason": written.reason}
     return said | {"language": written.language, "files": files, "nothing": written.nothing}
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from email import message_from_bytes
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -15,7 +16,9 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from examples.support_triage.answering import counted
 from examples.support_triage.client import Desk, NoAnswer, NotReached, Refused, UnsendableMessage, send_mail
+from examples.support_triage.drafting import money
 from examples.support_triage.reading import Ticket, UnreadableMessage, read
 from runs.engine.retry import Retry
 from runs.engine.tools import Absent, AnswerLost, Arguments, Call, Declined, File, Found, OddAnswer, Unavailable, Unsure, tool
@@ -67,6 +70,20 @@ def _beside(message: Ticket) -> str:
     return "".join(f"\n\n{title}\n{text}" for title, text in said if text)
 
 
+def tell_account(account: Arguments) -> tuple[str, str]:
+    """“Two settled payments, one invoice”, and which; of an account on which nothing was paid twice, whose it is and what it has."""
+    for invoice in account["invoices"]:
+        paid = [each for each in invoice["payments"] if each["status"] == "settled"]
+        if len(paid) > 1:
+            each_of = {money(Decimal(each["amount"]), each["currency"], "en") for each in paid}
+            told = f", {each_of.pop()} each" if len(each_of) == 1 else ""
+            ids = [each["id"] for each in paid]
+            return f"{counted(len(paid)).capitalize()} settled payments, one invoice", f"{', '.join(ids[:-1])} and {ids[-1]}{told}"
+    known = len(account["invoices"])
+    told = f"{counted(known)} invoice{'' if known == 1 else 's'}, none paid twice" if known else "no invoice on this account"
+    return f"{account['name']}, customer {account['id']}", told.capitalize()
+
+
 @tool(
     effect="read",
     title="Check the account",
@@ -77,6 +94,7 @@ def _beside(message: Ticket) -> str:
     credential="desk",
     deadline=10,
     touches=lambda a: {"email": [a["email"]]},
+    finds=tell_account,
 )
 def check_account(call: Call, email: str) -> dict[str, Any]:
     """The account that an address belongs to: plan, contacts, invoices and payments."""

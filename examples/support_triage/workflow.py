@@ -35,6 +35,7 @@ class Draft(BaseModel):
     language: str
     files: list[Piece] = []
     nothing: str = ""
+    reason: str = ""
 
     @model_validator(mode="after")
     def _is_a_reply(self) -> Self:
@@ -103,7 +104,8 @@ def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[
     reply = run.artifact("reply.txt", written.body, label="personal")
     files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
     cites = [*sources.values(), reply]
-    reason = f"{written.summary} From the ticket, #{sources['ticket']}, and the account, #{sources['account']}."
+    why = written.get("reason") or written.summary  # what was drafted before there were reasons has none
+    reason = f"{why} See #{sources['ticket']} and #{sources['account']}."
     run.milestone("Reply ready for review", detail=reason, label="personal", cites=cites)
     answer = run.propose(
         send_email,

@@ -4,9 +4,9 @@ import pytest
 from django.urls import reverse
 
 from access.rules import person
-from approvals import asking, decisions, editing, exact
+from approvals import asking, decisions, editing, exact, presenting
 from approvals.errors import ActionClosed, AlreadyDecided, QuestionOpen, QuestionRefused, SelfApproval
-from approvals.models import ProposedAction
+from approvals.models import Decision, ProposedAction
 from runs.engine import executor
 from runs.engine.models import script
 from runs.engine.workflow import Answers, Channel, workflow
@@ -166,9 +166,35 @@ def test_the_page_shows_what_was_asked_and_answered(cast, client, proposed):
     proposed.walk()
     page = text(client.get(proposed.url()))
     assert "support-triage answered" in page and "1 answered." in page and "Waiting for a reviewer" in page
-    assert "checked by Handrail, not by the agent." in page and "The action did not change." in page
+    assert "Read for yourself: #2" in page and "The action did not change." in page
     client.force_login(cast.sam)
     assert "Riley asked" in text(client.get(proposed.url()))
+
+
+def test_who_has_asked_finds_the_letter_folded_and_the_decision_records_that(cast, client, proposed):
+    client.force_login(cast.riley)
+    assert "as you read it" not in text(client.get(proposed.url()))
+    ask(proposed, cast.riley)
+    proposed.walk()
+    page = text(client.get(proposed.url()))
+    assert "Message, as you read it" in page and "12 arguments: 6 shown, 6 folded, none hidden" in page
+    given = {"verdict": "approved", "digest": proposed.action.digest, "opened": ["/message"]}
+    client.force_login(cast.sam)
+    assert "as you read it" not in text(client.get(proposed.url()))
+    client.force_login(cast.riley)
+    client.post(proposed.url("decision"), given)
+    seen = Decision.objects.get().seen
+    assert (seen["shown"], seen["folded"], seen["opened"]) == (6, 6, ["/message"])
+
+
+def test_a_letter_that_is_warned_of_is_never_folded(cast):
+    def behind(action: ProposedAction) -> int:
+        card = presenting.panel(presenting.find(person(cast.riley.pk), action.pk), person(cast.riley.pk)).card
+        assert card is not None
+        return presenting._behind(card)
+
+    assert behind(propose_mail(cast, file="a,b\n1,2\n").action) == 2
+    assert behind(propose_mail(cast, body="Hello\u200b Marta").action) == 0
 
 
 def test_the_events_that_an_answer_names_are_links_whether_cited_or_only_written(cast, client, proposed):

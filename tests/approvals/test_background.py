@@ -1,6 +1,7 @@
 """What stands around an action: what was read, in the lines in which it was written, and what became of the step that asked."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -8,6 +9,7 @@ from django.test import Client
 from access.rules import person
 from approvals import background, course, decisions
 from approvals.models import ProposedAction
+from artifacts import vault
 from artifacts.gist import _counted, gist, record, unwrapped
 from config import clock
 from runs import log, reading, signals
@@ -85,6 +87,36 @@ def test_what_a_letter_says_is_quoted_in_whole_sentences_without_its_greeting_li
 )
 def test_of_a_record_it_is_said_what_it_is_of_and_how_much_it_holds(text, said):
     assert record(text, 44) == said
+
+
+def test_of_a_record_it_can_be_said_only_what_it_is_of():
+    assert record('{"name": "Brightwater", "contacts": [{}]}', 44, counted=False) == "Brightwater"
+    assert record('{"contacts": [{}]}', 44, counted=False) == "1 contact"
+
+
+def shown(text: str, media_type: str) -> vault.Shown:
+    return vault.Shown(uuid4(), text, "personal", media_type, len(text), {})
+
+
+def test_evidence_says_what_the_reason_takes_from_a_record_and_else_how_much_it_holds():
+    account = shown('{"name": "Brightwater", "payments": [{"id": "PAY-88120", "amount": "1284.00"}, {}]}', "application/json")
+    found = background._recorded(background.Evidence(15, "The account"), account, "Paid €1,284.00 by PAY-88120 and PAY-8.")
+    assert (found.text, found.stands) == ("Brightwater", ("€1,284.00", "PAY-88120"))
+    other = background._recorded(background.Evidence(15, "The account"), account, "It needs an answer.")
+    assert (other.text, other.stands) == ("Brightwater: 2 payments", ())
+    table = background._recorded(background.Evidence(21, "paid.csv"), shown("id\nPAY-88120\n", "text/csv"), "By PAY-88120.")
+    assert (table.text, table.stands) == ("1 row", ("PAY-88120",))
+
+
+def test_of_a_draft_that_was_written_anew_evidence_says_what_went_and_what_is_new():
+    draft = background.Evidence(40, "The draft")
+    before, after = (
+        shown("We pay €10.00 back.\n\nFernhill\n", "text/plain"),
+        shown("We pay €12.00 back.\n\nIt is due.\n\nFernhill\n", "text/plain"),
+    )
+    assert background._changed(draft, after, before).changed == (("del", "10"), ("ins", "12"), ("ins", "It is due"))
+    assert background._changed(draft, before, before).changed == ()
+    assert background._changed(draft, after, None) == draft
 
 
 def test_evidence_says_what_was_read_where_it_was_kept_as_no_text(cast):

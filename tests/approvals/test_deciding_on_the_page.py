@@ -269,7 +269,7 @@ def test_a_warning_that_needs_a_tick_holds_approve_back_on_the_server_too(cast, 
     proposed = propose_mail(cast, cc=["accounts@f\u0435rnhill.example"])
     page = riley.get(proposed.url())
     assert "This is not fernhill.example." in text(page) and "Look-alike" in text(page)
-    assert "Approve unlocks when ticked" in text(page)
+    assert "Tick to approve" in text(page)
     assert "Tick the warning first." in text(riley.get(proposed.url(), {"do": "approve"}))
     assert post(riley, proposed).status_code == 422
     assert proposed.again().state == "waiting"
