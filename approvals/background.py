@@ -264,7 +264,7 @@ def _kept(evidence: Evidence, event: _Told, before: _Told | None) -> Evidence:
         earlier=before.payloads.get("content", "") if before else "",
         before=before.data["version"] if before else 0,
         artifact=event.data["artifact"],
-        name=f"{name}, version {version}" if version > 1 else name,
+        name=", ".join([*([name] if name != evidence.title else []), *([f"version {version}"] if version > 1 else [])]),
         outside=evidence.outside or event.data.get("outside", False),
         label=event.data["label"],
     )
