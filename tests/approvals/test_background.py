@@ -114,7 +114,7 @@ def test_of_a_draft_that_was_written_anew_evidence_says_what_went_and_what_is_ne
         shown("We pay €10.00 back.\n\nFernhill\n", "text/plain"),
         shown("We pay €12.00 back.\n\nIt is due.\n\nFernhill\n", "text/plain"),
     )
-    assert background._changed(draft, after, before).changed == (("del", "10"), ("ins", "12"), ("ins", "It is due"))
+    assert background._changed(draft, after, before).changed == (("del", "10.00"), ("ins", "12.00"), ("ins", "It is due"))
     assert background._changed(draft, before, before).changed == ()
     assert background._changed(draft, after, None) == draft
 

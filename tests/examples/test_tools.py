@@ -7,8 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examples.support_triage.desk.seed import ACCOUNTS
 from examples.support_triage.reading import read
-from examples.support_triage.tools import approved_at, complete_message, compose, everyone, mailbox, mailboxes, reply_subject, send_email
+from examples.support_triage.tools import (
+    approved_at,
+    complete_message,
+    compose,
+    everyone,
+    mailbox,
+    mailboxes,
+    reply_subject,
+    send_email,
+    tell_account,
+)
 from runs.engine.tools import Declined, File, InvalidArguments
 
 
@@ -143,3 +154,10 @@ def test_any_name_gives_one_address(name):
 def test_what_is_no_address_is_declined(text):
     with pytest.raises(Declined):
         mailboxes(text)
+
+
+def test_an_account_says_in_a_few_words_whether_something_was_paid_twice():
+    by_name = {account["name"]: tell_account(account) for account in ACCOUNTS}
+    assert by_name["Brightwater Logistics"] == ("Two settled payments, one invoice", "PAY-88120 and PAY-88121, €1,284.00 each")
+    assert by_name["Alder Press, Lda."] == ("Alder Press, Lda., customer 01184", "One invoice, none paid twice")
+    assert tell_account({"id": "1", "name": "New", "invoices": []}) == ("New, customer 1", "No invoice on this account")
