@@ -190,6 +190,8 @@ def _where(entry: AuditEntry, verb: Verb, subject: Named | None, names: Mapping[
         return subject.where, subject.url
     if run := names.get(("run", str(entry.data.get("run", "")))):
         return run.where, run.url
+    if entry.subject_kind == "change" and (asked := as_uuid(entry.subject_id)):
+        return "Change", reverse("access:asked", args=[asked])
     words, name = PAGES.get(entry.subject_kind) or PAGES.get(verb.group) or ("", "")
     try:
         return (words, reverse(name)) if name else ("", "")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -261,6 +262,13 @@ def test_no_cell_is_a_formula(cast):
     entry(cast, cast.riley, "signed_out")
     text = exported(browser(cast.ada), "csv").decode("utf-8-sig")
     assert "'=HYPERLINK(1)" in text and ",=HYPERLINK" not in text
+
+
+def test_a_change_that_two_admins_made_leads_to_what_was_asked_for(cast, page):
+    asked = uuid4()
+    entry(cast, cast.ada, "change_confirmed", subject=("change", asked), what="the approval policies")
+    html = page("?what=rights")
+    assert "Confirmed a change of the approval policies" in html and f'<a href="/permissions/asked/{asked}">Change</a>' in html
 
 
 def test_who_may_not_read_the_log_exports_none_of_it(cast):
