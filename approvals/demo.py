@@ -24,6 +24,7 @@ LETTERS = {
     "send_offer": ("Offers to customers", 48, "Finance"),
     "update_crm": ("Notes in the CRM", 0, ""),
     "remove_note": ("Take notes back", 0, ""),
+    "change_terms": ("Terms of payment", 0, ""),
 }
 GROUPS = ("Finance", "Operations")
 

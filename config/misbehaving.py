@@ -30,10 +30,13 @@ from runs.models import JournalEntry, Lease, Run, WebhookSource
 T = TypeVar("T")
 PATIENCE = 20.0  # seconds
 TO_APPROVAL = 40.0  # for a run to come to its approval; its worker may have to import what speaks to models first
+TERMS_OF = ("00932", "01184", "01302", "00417", "01355", "01371")  # customers that get other terms of payment
+USUAL_DAYS, NEW_DAYS = 30, 14
 BEATS = 30  # seconds of a second clock
-MARTA, PAYABLE = "marta.oyelaran@brightwater.example", "accounts@brightwater.example"
+MARTA, PAYABLE = "marta.oyelaran@brightwater.example", "Marta Oyelaran <accounts@brightwater.example>"
 PATIENT_RULE = "E-mail to Brightwater’s accounts payable"
 Fault = tuple[str, str, int, dict[str, Any]]  # where, fault, times, options: what the desk is told to do
+LOCKED: Fault = ("crm.terms", "lock", 1, {"to": TERMS_OF[-1]})
 
 
 class NothingWrong(Refusal):
@@ -44,8 +47,29 @@ class NothingWrong(Refusal):
 
 
 @dataclass(frozen=True)
+class Letter:
+    """A customer's message."""
+
+    sender: str = f"Marta Oyelaran <{MARTA}>"
+    subject: str = "Charged twice for INV-20931"
+    text: str = "Hello,\n\nwe have been charged twice for INV-20931. Please have a look.\n\nMarta\n"
+
+
+VAT = Letter(
+    "Ines Carvalho <ines@alderpress.example>",
+    "Wrong VAT number on INV-21077",
+    "Hello,\n\nINV-21077 still carries our old VAT number. Please send it again with PT 509 442 013.\n\nInes Carvalho\n",
+)
+COPY = Letter(
+    "Brightwater accounts payable <accounts@brightwater.example>",
+    "A copy of INV-19804, please",
+    "Hello,\n\ncould you send us INV-19804 again? We can’t find it in our books.\n\nAccounts payable\n",
+)
+
+
+@dataclass(frozen=True)
 class Misbehaviour:
-    """What goes wrong, and what to look for on the run's page. `first` comes before the run, `then` while it works."""
+    """What goes wrong, and what to look for on the run's page. `first` comes before the faults, `then` while the run works."""
 
     what: str
     watch: str
@@ -53,7 +77,7 @@ class Misbehaviour:
     first: Callable[[Agent], None] | None = None
     begin: Callable[[Agent, Actor | None], Run] | None = None  # another run than a triage
     then: Callable[[Run], None] | None = None
-    sender: str = MARTA
+    letter: "Letter | None" = None  # what a customer writes; else Marta does, of a charge that came twice
     agent: str = "support-triage"  # and the workflow that is called as it is
     played: tuple[dict[str, Any], ...] = ()  # faults of the provider that the demo plays
 
@@ -75,7 +99,7 @@ def be_patient(agent: Agent) -> None:
     """A rule that gives people a week for letters to one address, if there is none of that name."""
     if any(rule.name == PATIENT_RULE for rule in policy.rules(agent.workspace_id)):
         return
-    to = {"what": "argument", "path": "$.to[*]", "test": "contains", "value": PAYABLE}
+    to = {"what": "argument", "path": "$.to[*]", "test": "contains", "value": "accounts@brightwater.example"}
     asks = {"tool": "send_email", "conditions": [to], "outcome": "reviewers", "quorum": 1}
     times = {"expires_after": timedelta(days=7), "grant_lasts": timedelta(hours=1), "recall_delay": timedelta()}
     policy.put_first(agent.workspace_id, policy.rule(agent.workspace_id, name=PATIENT_RULE, **asks, **times), by=None)
@@ -106,7 +130,7 @@ def _in_time(found: Callable[[], T], seconds: float, else_: str) -> T:
 def follow_up(agent: Agent, by: Actor | None) -> Run:
     """A run that waits until the help desk says by a webhook that its ticket is closed."""
     key = f"misbehave:{uuid4()}"
-    taken = starting.intake(agent.name, _message(MARTA), key)
+    taken = starting.intake(agent.name, _message(None), key)
     ticket = taken.scope["ticket"][0]
     source = WebhookSource.objects.filter(workspace_id=agent.workspace_id, name="desk", closed_at=None).first()
     source = source or webhooks.make_source(agent, "desk", by=SYSTEM)[0]
@@ -115,6 +139,20 @@ def follow_up(agent: Agent, by: Actor | None) -> Run:
     by = by or Actor("human", str(agent.owner_id), agent.owner.name)
     more = {"arguments": taken.arguments, "scope": taken.scope, "key": key, "workflow": "ticket-follow-up"}
     return starting.start(agent=agent, owner=agent.owner, by=by, title=f"Follow up ticket {ticket}", **more)
+
+
+def usual_terms(agent: Agent) -> None:
+    """The six customers have the terms of payment that customers usually have."""
+    for account in TERMS_OF:
+        _ask_desk("PUT", f"/accounts/{account}/terms", json={"days": USUAL_DAYS})
+
+
+def new_terms(agent: Agent, by: Actor | None) -> Run:
+    """A run that gives six customers other terms of payment, two at a time."""
+    by = by or Actor("human", str(agent.owner_id), agent.owner.name)
+    arguments = {"accounts": list(TERMS_OF), "days": NEW_DAYS}
+    more = {"arguments": arguments, "scope": {"account": list(TERMS_OF)}, "key": f"misbehave:{uuid4()}", "workflow": "payment-terms"}
+    return starting.start(agent=agent, owner=agent.owner, by=by, title=f"Terms of payment, {NEW_DAYS} days for six customers", **more)
 
 
 def close_ticket(run: Run) -> None:
@@ -143,7 +181,7 @@ NAMES = {
         " rules say, and tells so.",
         first=be_patient,
         then=let_a_day_pass,
-        sender=PAYABLE,
+        letter=Letter(PAYABLE),
     ),
     "crm-answer-lost": Misbehaviour(
         "the CRM writes the note and drops the answer",
@@ -174,12 +212,14 @@ NAMES = {
         "the help desk calls a field of its answer by another name",
         "The answer does not fit, so it is not tried again: the run is stuck, with the field named.",
         (("ticket.read", "change_schema", 1, {"rename": {"customer": "client"}}),),
+        letter=COPY,
     ),
     "resume-from-the-middle": Misbehaviour(
         "the CRM answers nonsense about the account, once, and drafting the reply fails on it",
         "The run is stuck, and trying again is no use: what the CRM said is recorded. As Otto, on Recovery, begin at “Check the account”:"
         " it is asked again, what was read before is kept, and the run goes on.",
         (("account.read", "change_schema", 1, {"rename": {"invoices": "bills", "id": "invoices"}}),),
+        letter=VAT,
     ),
     "key-refused": Misbehaviour(
         "the CRM no longer takes our key",
@@ -210,6 +250,31 @@ NAMES = {
         "Approve the reply: it is looked up, in vain, and nothing is repeated. As Otto, look into the mailbox and say what happened.",
         (("smtp", "drop_answer", 1, {"to": MARTA}), ("effect.read", "fail_before", 1000, {})),
     ),
+    "terms-half-done": Misbehaviour(
+        "six customers get new terms of payment, two at a time, and one of the last two is locked",
+        "The run is stuck with five changes done. As Otto, on Recovery: try it again, and the last is changed too; or undo everything,"
+        " and all have the terms they had.",
+        (LOCKED,),
+        first=usual_terms,
+        begin=new_terms,
+        agent="back-office",
+    ),
+    "terms-not-known": Misbehaviour(
+        "of the last two customers that get new terms one is locked, and the CRM changes the other and drops the answer",
+        "The run is stuck with four changes done and one that nobody knows of. As Otto, on Recovery: it can’t be undone or given up before"
+        " that is known. Try it again: it is looked up, found, and not changed twice.",
+        (LOCKED, ("crm.terms", "drop_answer", 1, {"to": TERMS_OF[-2]}), ("effect.read", "fail_before", 1, {})),
+        first=usual_terms,
+        begin=new_terms,
+        agent="back-office",
+    ),
+    "mailbox-full": Misbehaviour(
+        "the mailboxes of Riley and Sam are full, so that neither is told of what waits for them",
+        "Within a minute both e-mails are on Recovery, as Otto sees it: each was refused, and is not tried again by itself. What they"
+        " told of stands in the inbox all the same. Send them again: the mailboxes have room by then.",
+        tuple(("smtp", "mailbox_full", 1, {"to": address}) for address in ("riley@fernhill.example", "sam@fernhill.example")),
+        letter=COPY,
+    ),
     "webhook-twice": Misbehaviour(
         "the help desk tells twice, at once, that the ticket is closed",
         "The run takes one of them, once, and ends. Its log tells of one; that it came twice stands on Webhooks, for Ada.",
@@ -229,14 +294,14 @@ NAMES = {
 def misbehave(chosen: Misbehaviour, by: Actor | None = None) -> Run:
     """Start a run in which it goes wrong; the agent's owner did if nobody is named. NothingWrong, or what starting a run raises."""
     behave()  # what an earlier one left
+    agent = Agent.objects.select_related("owner").get(name=chosen.agent)
+    if chosen.first:
+        chosen.first(agent)
     for where, what, times, options in chosen.faults:
         _desk("POST", json={"where": where, "fault": what, "times": times, "options": options})
     for fault in chosen.played:
         _provider("POST", json=fault)
-    agent = Agent.objects.select_related("owner").get(name=chosen.agent)
-    if chosen.first:
-        chosen.first(agent)
-    run = chosen.begin(agent, by) if chosen.begin else start(agent, agent.name, _message(chosen.sender), again=False, by=by)
+    run = chosen.begin(agent, by) if chosen.begin else start(agent, agent.name, _message(chosen.letter), again=False, by=by)
     if chosen.then:
         chosen.then(run)
     return run
@@ -249,14 +314,15 @@ def behave() -> None:
         _provider("DELETE")
 
 
-def _message(sender: str) -> bytes:
+def _message(letter: Letter | None) -> bytes:
     """A customer's message that is like no other, so that it starts a run of its own."""
+    letter = letter or Letter()
     mail = EmailMessage(policy=SMTP)
-    mail["From"] = f"Marta Oyelaran <{sender}>"
+    mail["From"] = letter.sender
     mail["To"] = "support@fernhill.example"
-    mail["Subject"] = "Charged twice for INV-20931"
+    mail["Subject"] = letter.subject
     mail["Message-ID"] = f"<{uuid4()}@brightwater.example>"
-    mail.set_content("Hello,\n\nwe have been charged twice for INV-20931. Please have a look.\n\nMarta\n")
+    mail.set_content(letter.text)
     return mail.as_bytes()
 
 

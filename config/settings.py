@@ -93,6 +93,7 @@ EXAMPLES = (
     "examples.support_triage.played",
     "examples.support_triage.follow_up",
     "examples.support_triage.renewals",
+    "examples.support_triage.terms",
     "examples.back_office.workflow",
 )
 HANDRAIL_DESK_URL = env.url("HANDRAIL_DESK_URL", "http://127.0.0.1:8001", schemes=("http",)) if DEMO else ""  # the demo's outside world

@@ -1,9 +1,10 @@
 """The page of stuck runs: each with what happened, what was already done outside, and what can be chosen. A fixed number of queries."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from access.templatetags.handrail import spell
 from artifacts import vault
 from artifacts.vault import Shown
 from config import clock
-from runs import recovered, recovery
+from runs import recovered, recovery, trails
 from runs.engine import compensation, gates, ledger, resuming
 from runs.engine.gates import LooseEnd
 from runs.engine.ledger import Told
@@ -27,20 +28,15 @@ from runs.engine.tools import TOOLS
 from runs.lifecycle import TERMINAL, State
 from runs.models import Event, ReceivedWebhook, Run
 from runs.recovery import Choice, Parking
-from runs.story import titles
 from runs.story.course import PARKED
-from runs.story.shapes import Step
-from runs.story.wire import moment
-from runs.story.work import TROUBLE
+from runs.trails import Mark, step_title
 
 TOLD_BY_DETAIL = ("retries_exhausted", "error")  # reasons whose detail says the same, and more
 ASKED = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)  # somebody must say what happened
 PAGE = 20
-TRAIL, DONE = 3, 2  # failures, and completed steps before them, that are told
-STEPS = ("step", "model", "perform")  # kinds of journal entries that are told as done
-FAILURES = ("step.failed", "effect.undo_failed", "action.unknown", "action.executed")
 HANDED = "deadletter.resolved"
-TOLD = tuple({"run.parked", HANDED, *FAILURES, *ledger.TOLD})
+RAISED = re.compile(r"\((\w+)\)\.$")  # at the end of what is told of a workflow's code that failed
+TOLD = tuple({"run.parked", HANDED, *trails.FAILURES, *ledger.TOLD})
 NAMED = ("action.proposed", "action.redeemed")  # they say of which tool a step is that does what was approved
 WORDS: Mapping[str, str] = {
     "retry": "Try again",
@@ -48,19 +44,6 @@ WORDS: Mapping[str, str] = {
     "hand_over": "Hand to a person",
     "give_up": "Give up",
 }
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One line of what led here: the same failure, one or more times, or what was done before. `seq` and `at` are of the last, `first` of
-    the first."""
-
-    seq: int
-    words: str
-    at: datetime
-    first: int
-    times: int = 1
-    state: str = "failed"  # or done
 
 
 @dataclass(frozen=True)
@@ -80,6 +63,7 @@ class Option:
     choice: Choice
     word: str
     says: str
+    off: bool = False  # not before what is not known is known
 
 
 @dataclass(frozen=True)
@@ -92,12 +76,13 @@ class Case:
     detail: str  # a rendition
     trail: tuple[Mark, ...]
     effects: tuple[Done, ...]
-    unclear: int  # how many things have no known outcome
+    unclear: tuple[LooseEnd, ...]  # what has no known outcome
     options: tuple[Option, ...]
     people: tuple[User, ...]
     sees_events: bool
     may_fork: bool
     after: str = ""  # what it had completed last, if no step of its own failed
+    broke: str = ""  # the step in which the workflow's own code failed
     again: int = 0  # how often it had got stuck in the same way before
     handed_by: str = ""  # who handed it to who looks after it: an id first, then a name
     handed_why: str = ""  # in their words, a rendition
@@ -110,22 +95,40 @@ class Case:
         return f"{self.run.pk}@{self.where.seq}"
 
     @property
-    def proposed(self) -> str:
+    def offered(self) -> list[Choice]:
+        """What can be chosen now."""
+        return [option.choice for option in self.options if not option.off]
+
+    @property
+    def proposed(self) -> Choice:
         """What is chosen before anybody chose: not what would fail again by what the run itself tells."""
         hopeless = (self.again or self.detail.rstrip().endswith(HOPELESS)) and self.run.handed_to is None
-        offered = [option.choice for option in self.options]
-        return "hand_over" if hopeless and "hand_over" in offered else offered[0]
+        return "hand_over" if hopeless and "hand_over" in self.offered else self.offered[0]
 
     @property
     def may_give_up(self) -> bool:
-        return any(option.choice == "give_up" for option in self.options)
+        return "give_up" in self.offered
+
+    @property
+    def raised(self) -> str:
+        """What the workflow's own code raised, a name of its language."""
+        found = RAISED.search(self.detail) if self.where.reason == "error" else None
+        return found[1] if found else ""
+
+    @property
+    def all_undone(self) -> str:
+        """What can become of all that was done outside, where one sentence says it of each."""
+        if any(done.state != "done" for done in self.effects) or len({done.can_undo for done in self.effects}) != 1:
+            return ""
+        can, many = self.effects[0].can_undo, len(self.effects) > 1
+        return f"{'All of it can' if many and can else 'None of it can' if many else 'Can' if can else 'Can’t'} be undone."
 
     @property
     def approved_then(self) -> str:
         """What becomes of something that is approved, by what is chosen."""
         last = {"compensate": "undone", "give_up": "given up"}
-        ends = " or ".join(last[option.choice] for option in self.options if option.choice in last)
-        again = "can go out if this is tried again" if any(option.choice == "retry" for option in self.options) else ""
+        ends = " or ".join(last[choice] for choice in self.offered if choice in last)
+        again = "can go out if this is tried again" if "retry" in self.offered else ""
         told = ", ".join(words for words in (again, f"is withdrawn if this is {ends}" if ends else "") if words)
         return f"{told[:1].upper()}{told[1:]}." if told else ""
 
@@ -136,7 +139,7 @@ class Case:
     @property
     def safe(self) -> bool:
         """Whether it can be tried again without looking closer."""
-        return not self.unclear and any(option.choice == "retry" for option in self.options)
+        return not self.unclear and "retry" in self.offered
 
 
 @dataclass(frozen=True)
@@ -224,9 +227,10 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
     told: dict[UUID, list[Told]] = defaultdict(list)
     for run_id, seq, body, payloads in events:
         told[run_id].append((seq, orjson.loads(body), payloads))
-    tools = {run_id: _tools(lines) for run_id, lines in told.items()}
+    known = {run_id: trails.actions(lines) for run_id, lines in told.items()}
     told = {run_id: [line for line in lines if line[1]["type"] in TOLD] for run_id, lines in told.items()}
-    texts = vault.shown(UUID(pk) for lines in told.values() for _, _, payloads in lines for pk in payloads.values())
+    named = (pk for each in known.values() for pk in each.subjects.values())
+    texts = vault.shown(UUID(pk) for pk in (*named, *(pk for lines in told.values() for _, _, said in lines for pk in said.values())))
     ends = gates.current().loose_ends([run.pk for run in runs])
     places = {(run.workspace_id, run.team_id) for run in runs}
     sees = {place: rules.can(actor, "runs.events", *place) for place in places}
@@ -234,7 +238,7 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
     parents = set(Run.objects.filter(parent__in=runs, state=State.SUCCEEDED).values_list("parent_id", flat=True))
     kin = {run.pk: len(compensation.undoable(run)) for run in runs if run.pk in parents}
     cases = [
-        _case(run, told[run.pk], texts, tools[run.pk], ends.get(run.pk, []), holders[run.workspace_id, run.team_id], kin.get(run.pk))
+        _case(run, told[run.pk], texts, known[run.pk], ends.get(run.pk, []), holders[run.workspace_id, run.team_id], kin.get(run.pk))
         for run in runs
         if told.get(run.pk)
     ]
@@ -249,39 +253,11 @@ def _cases(runs: Sequence[Run], actor: Actor) -> list[Case]:
             handed_by=names.get(case.handed_by, ""),
             after=_after(case, journals[case.run.pk]),
             steps=_earlier(case, journals[case.run.pk]),
-            trail=_led(case, journals[case.run.pk], tools[case.run.pk]),
+            trail=trails.led(case.trail, case.where, journals[case.run.pk], known[case.run.pk]),
+            **_broken(case, trails.broke_in(case.where, journals[case.run.pk])),
         )
         for case in cases
     ]
-
-
-def _tools(lines: Sequence[Told]) -> dict[int | str, str]:
-    """The tool of each action by its id, and by the event at which it was redeemed."""
-    found: dict[int | str, str] = {}
-    for seq, body, _ in lines:
-        data = body["data"]
-        if body["type"] == "action.proposed":
-            found[data["action"]] = data["tool"]
-        elif body["type"] == "action.redeemed":
-            found[seq] = found.get(data["action"], "")
-    return found
-
-
-def _redeemed(tools: Mapping[int | str, str], before: int) -> str:
-    """The tool of what was redeemed last before an event: the one that its step is about, where that does what was approved."""
-    return next((tool for seq, tool in reversed(tools.items()) if isinstance(seq, int) and seq < before), "")
-
-
-def _led(case: Case, journal: Sequence[resuming.Row], tools: Mapping[int | str, str]) -> tuple[Mark, ...]:
-    """What led here: the last completed steps, then what failed; where no failure is told, that it stopped."""
-    done = [each for each in journal if each.kind in STEPS and each.state == "done" and each.seq and each.ended_at][-DONE:]
-    before = [
-        Mark(each.seq, f"“{step_title(each.step, tools.get(str(each.action_id), ''))}” done", each.ended_at, each.seq, state="done")
-        for each in done
-        if each.ended_at
-    ]
-    after = case.trail or (Mark(case.where.seq, "Stopped here", moment(case.where.at) or clock.now(), case.where.seq),)
-    return tuple(sorted((*before, *after), key=lambda mark: mark.seq))
 
 
 def _after(case: Case, journal: Sequence[resuming.Row]) -> str:
@@ -289,9 +265,18 @@ def _after(case: Case, journal: Sequence[resuming.Row]) -> str:
     return step_title(done[-1]) if done else ""
 
 
+def _broken(case: Case, step: str) -> dict[str, Any]:
+    """What to say of a case whose workflow's own code failed, and in which step."""
+    again = f"{WORDS['retry']} from “{step}”"
+    return {
+        "broke": step,
+        "options": tuple(replace(each, word=again) if step and each.choice == "retry" else each for each in case.options),
+    }
+
+
 def _earlier(case: Case, journal: Sequence[resuming.Row]) -> tuple[tuple[str, str], ...]:
     """Where else than at the step that failed it can be tried again."""
-    if case.where.reason == "undo_failed" or not any(option.choice == "retry" for option in case.options):
+    if case.where.reason == "undo_failed" or "retry" not in case.offered:
         return ()
     return tuple((step, step_title(step)) for step in reversed(resuming.steps(journal)))
 
@@ -300,7 +285,7 @@ def _case(
     run: Run,
     lines: Sequence[Told],
     texts: Mapping[UUID, Shown],
-    tools: Mapping[int | str, str],
+    known: trails.Actions,
     ends: Sequence[LooseEnd],
     people: tuple[User, ...],
     can_undo: int | None,
@@ -310,11 +295,14 @@ def _case(
     where, detail = recovery.parked_at(seq, body), _text(texts, payloads.get("detail"))
     effects, unclear = _effects(lines, texts), sum(end.state != "approved" for end in ends)
     can_undo = sum(done.can_undo and done.state != "undone" for done in effects) if can_undo is None else can_undo
-    title = step_title(where.step, _redeemed(tools, seq)) if where.step else ""
-    options = tuple(_option(choice, title, where, effects, can_undo) for choice in recovery.possible(run, where, can_undo, unclear))
+    title = step_title(where.step, known.redeemed_before(seq)) if where.step else ""
+    now = recovery.possible(run, where, can_undo, unclear)
+    options = tuple(
+        _option(choice, title, where, effects, can_undo, unclear, choice in now) for choice in recovery.possible(run, where, can_undo, 0)
+    )
     handed = next(((body, payloads) for at, body, payloads in reversed(lines) if at > seq and body["type"] == HANDED), None)
     people = tuple(person for person in people if person.pk != run.handed_to_id)
-    if not people and len(options) > 1:  # nobody else could look after it
+    if not people and len(now) > 1:  # nobody else could look after it
         options = tuple(option for option in options if option.choice != "hand_over")
     return Case(
         run=run,
@@ -324,9 +312,9 @@ def _case(
         where=where,
         why="" if detail and where.reason in TOLD_BY_DETAIL else _sentence(PARKED.get(where.reason, where.reason)),
         detail=detail,
-        trail=tuple(_trail(lines, seq, tools)),
+        trail=trails.failures(lines, seq, known, partial(_text, texts)),
         effects=effects,
-        unclear=unclear,
+        unclear=tuple(end for end in ends if end.state != "approved"),
         options=options,
         people=people,
         approved=tuple(end for end in ends if end.state == "approved"),
@@ -345,27 +333,22 @@ def _again(lines: Sequence[Told], texts: Mapping[UUID, Shown]) -> int:
     return stuck[:-1].count(stuck[-1])
 
 
-def _option(choice: Choice, title: str, where: Parking, effects: Sequence[Done], can_undo: int) -> Option:
+def _option(choice: Choice, title: str, where: Parking, effects: Sequence[Done], can_undo: int, unclear: int, possible: bool) -> Option:
     stay = sum(done.state != "undone" for done in effects)
     left = "Nothing was done outside." if not stay else f"{_things(stay)} done outside {'stays' if stay == 1 else 'stay'}."
-    again = "Undoes what is left, under the same keys." if where.reason == "undo_failed" else "Keeps what was completed."
+    kept = f"Keeps the {stay} that {'is' if stay == 1 else 'are'} done." if stay else "Keeps what was completed."
     says = {
-        "retry": again,
+        "retry": "Undoes what is left, under the same keys."
+        if where.reason == "undo_failed"
+        else f"{kept} Looks up first what is not known."
+        if unclear
+        else kept,
         "compensate": f"Undoes {_things(can_undo)}, the last first, and ends as Failed.",
         "hand_over": "It stays stuck, and is theirs to look after.",
         "give_up": f"Ends for good. {left}",
     }
-    word = WORDS[choice]
-    if choice == "retry" and title:
-        word = f"Try again from “{title}”"
-    return Option(choice, word, says[choice])
-
-
-def step_title(step: str, approved: str = "") -> str:
-    """A step in people's words. `approved`: the tool of what was approved, which a step that does it may not say itself."""
-    kind = step.rpartition("/")[2].partition("#")[0]
-    title = titles.of_step(Step(step, approved if kind == "perform" else ""))
-    return "The approved action" if title == titles.APPROVED else title
+    word = f"{WORDS[choice]} from “{title}”" if choice == "retry" and title else WORDS[choice]
+    return Option(choice, word, says[choice] if possible else "Possible once it is known what happened.", off=not possible)
 
 
 def _things(number: int) -> str:
@@ -382,33 +365,6 @@ def _effects(lines: Sequence[Told], texts: Mapping[UUID, Shown]) -> tuple[Done, 
 
 def _title(tool: str) -> str:
     return TOOLS[tool].title if tool in TOOLS else tool
-
-
-def _trail(lines: Sequence[Told], parked: int, tools: Mapping[int | str, str]) -> list[Mark]:
-    """The last failures before it got stuck, in words; attempts that failed in the same way are one line."""
-    marks: list[Mark] = []
-    for seq, body, _ in lines:
-        if seq >= parked or body["type"] not in FAILURES or body["data"].get("ok", False):
-            continue
-        words, at = _failure(body, _redeemed(tools, seq)), moment(body["at"]) or clock.now()
-        if marks and marks[-1].words == words:
-            marks[-1] = replace(marks[-1], seq=seq, at=at, times=marks[-1].times + 1)
-        else:
-            marks.append(Mark(seq, words, at, first=seq))
-    return marks[-TRAIL:]
-
-
-def _failure(body: Any, approved: str) -> str:
-    data = body["data"]
-    match body["type"]:
-        case "step.failed":
-            return f"“{step_title(data['step'], approved)}” failed: {TROUBLE.get(data['error'], data['error'])}"
-        case "effect.undo_failed":
-            return f"Could not be undone: {TROUBLE.get(data['reason'], data['reason'])}"
-        case "action.unknown":
-            return "The answer of the outside was lost"
-        case _:
-            return "The outside did not do it"
 
 
 def _text(texts: Mapping[UUID, Shown], pk: str | None) -> str:

@@ -1,6 +1,6 @@
 """What was chosen lately for runs that were stuck. A fixed number of queries."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -8,9 +8,10 @@ from uuid import UUID
 from access import naming, rules
 from access.models import AuditEntry
 from access.rules import Actor
+from artifacts import vault
 from config import clock
 from runs.lifecycle import State
-from runs.models import Run
+from runs.models import Event, Run
 
 LATELY = timedelta(hours=24)
 RECENT = 10
@@ -28,10 +29,21 @@ class Recovered:
 
     run: Run
     shade: str
-    word: str
+    chose: str
     by: str
     at: datetime
     to: str
+    why: str = ""  # in their words, a rendition
+
+    @property
+    def word(self) -> str:
+        """What was chosen; of an undoing that is over, that it was undone."""
+        return "Undone" if self.chose == CHOSE["compensate"][1] and self.run.ended_at else self.chose
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether where the run is by now says more than what was chosen: a choice that ended it does not."""
+        return self.chose == CHOSE["retry"][1] or not self.run.ended_at
 
     @property
     def now(self) -> str:
@@ -49,10 +61,23 @@ def lately(actor: Actor) -> list[Recovered]:
     names = naming.people(ids)
     found = [(entry, runs.get(UUID(entry.subject_id))) for entry in latest]
     newest = {run.pk: (entry, run) for entry, run in reversed(found) if run is not None}  # of one run what was chosen last
-    return [told(entry, run, names) for entry, run in sorted(newest.values(), key=lambda each: each[0].at, reverse=True)]
+    why = _why(runs.values())
+    return [told(entry, run, names, why) for entry, run in sorted(newest.values(), key=lambda each: each[0].at, reverse=True)]
 
 
-def told(entry: AuditEntry, run: Run, names: Mapping[str, str]) -> Recovered:
-    """What one entry of the audit says of a run. `names`: of people, by their ids."""
+def _why(runs: Iterable[Run]) -> dict[UUID, str]:
+    """Why somebody chose last how each of these runs goes on. Two queries."""
+    rows = {run.pk: run.month for run in runs}
+    chosen = Event.objects.filter(run_month__in=set(rows.values()), run_id__in=rows, type="deadletter.resolved")
+    chosen = chosen.exclude(body__contains='"choice":"hand_over"').order_by("seq")
+    notes = {run: payloads.get("note") for run, payloads in chosen.values_list("run_id", "payloads")}
+    texts = vault.shown(UUID(pk) for pk in notes.values() if pk)
+    return {run: texts[UUID(pk)].text for run, pk in notes.items() if pk and UUID(pk) in texts}
+
+
+def told(entry: AuditEntry, run: Run, names: Mapping[str, str], why: Mapping[UUID, str]) -> Recovered:
+    """What one entry of the audit says of a run. `names`: of people, by their ids; `why`: of runs."""
     shade, word = CHOSE.get(entry.data["choice"], ("", entry.data["choice"]))
-    return Recovered(run, shade, word, names.get(entry.actor_id, "Somebody"), entry.at, names.get(entry.data.get("to", ""), ""))
+    return Recovered(
+        run, shade, word, names.get(entry.actor_id, "Somebody"), entry.at, names.get(entry.data.get("to", ""), ""), why.get(run.pk, "")
+    )

@@ -1,5 +1,6 @@
 """The page of stuck runs, and what people choose there."""
 
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from django.contrib import messages
@@ -25,11 +26,7 @@ SAID = {
 @require_safe
 def board(request: HttpRequest) -> HttpResponse:
     rules.require(request.actor, "runs.recover")
-    board = cases.board(request.actor)
-    if shown := request.GET.getlist("shown"):  # a page that is open asks what is new; it shows these cases already
-        board = cases.since(board, shown, request.actor)
-    context = {"board": board, "recovery_count": board.total + board.stalled + board.unclear + board.dead, "room": "recovery"}
-    return render(request, "runs/recovery.html", context)
+    return _page(request, request.GET.getlist("shown"))
 
 
 @require_POST
@@ -40,7 +37,7 @@ def choose(request: HttpRequest, run_id: UUID) -> HttpResponse:
         raise BadInput("This is not a choice that the page offers. Nothing was changed.")
     given = form.cleaned_data
     if given["choice"] == "give_up" and not given["sure"]:
-        raise BadInput("Giving up ends the run for good, so it is asked once more. Nothing was changed.")
+        return _page(request, asked={"run": run.pk, "choice": "give_up", "note": given["note"]}, status=422)  # it is asked once more
     to = User.objects.filter(pk=given["to"]).first() if given["choice"] == "hand_over" and given["to"] else None
     try:
         recovery.choose(run, given["choice"], at=given["at"], by=request.actor, note=given["note"], to=to, step=given["step"])
@@ -68,6 +65,17 @@ def requeue(request: HttpRequest) -> HttpResponse:
     if left:
         messages.error(request, f"{left} {'was' if left == 1 else 'were'} left alone: somebody chose how to go on meanwhile.")
     return redirect("runs:recovery")
+
+
+def _page(request: HttpRequest, shown: Sequence[str] = (), *, asked: Mapping[str, object] | None = None, status: int = 200) -> HttpResponse:
+    """`shown`: the cases that a page which is open shows, and asks what is new. `asked`: the run of which to ask once more, and what was
+    chosen for it."""
+    board = cases.board(request.actor)
+    if shown:
+        board = cases.since(board, shown, request.actor)
+    count = board.total + board.stalled + board.unclear + board.dead
+    context = {"board": board, "recovery_count": count, "room": "recovery", "asked": asked}
+    return render(request, "runs/recovery.html", context, status=status)
 
 
 def _told(run: Run, refusal: Refusal) -> str:

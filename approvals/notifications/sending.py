@@ -19,6 +19,7 @@ from approvals.notifications.outcomes import Dropped, Failed, Outcome, Sent
 from config import clock
 from runs.engine import points, retry
 from runs.engine.retry import Retry
+from runs.models import Run
 
 POLICY = Retry(attempts=8, first=10, factor=4, longest=4 * 3600)  # seconds; about eight hours in all
 LEASE = timedelta(seconds=90)  # longer than the slowest conversation with a mail server
@@ -63,10 +64,34 @@ def try_again(message: Message, *, by: Actor) -> bool:
     return again
 
 
-def dead_letters(actor: Actor) -> list[Message]:
-    """What could not be delivered for good, newest first, for operators."""
+@dataclass(frozen=True)
+class Letter:
+    """What could not be delivered for good: the message, and the runs that it tells of, as far as this person sees them."""
+
+    message: Message
+    runs: tuple[Run, ...]
+
+    @property
+    def more(self) -> int:
+        """How many runs beside the first."""
+        return len(self.runs) - 1
+
+    @property
+    def arrived(self) -> str:
+        """Whether the other side may have it all the same."""
+        return "Not known" if self.message.trouble == "timed out" else "No"
+
+
+def dead_letters(actor: Actor) -> list[Letter]:
+    """What could not be delivered for good, newest first, for operators. A fixed number of queries."""
     rows = rules.visible(actor, Message, "runs.recover").filter(state="dead")
-    return list(rows.select_related("user").order_by("-settled_at")[:100])
+    messages = list(rows.select_related("user").order_by("-settled_at")[:100])
+    about: dict[UUID, dict[UUID, None]] = {message.pk: {} for message in messages}
+    told = Delivery.objects.filter(message__in=messages, notice__run__isnull=False).order_by("notice__created_at")
+    for message, run in told.values_list("message_id", "notice__run_id"):
+        about[message][run] = None
+    seen = rules.visible(actor, Run, "runs.view").select_related("title").in_bulk({run for runs in about.values() for run in runs})
+    return [Letter(message, tuple(seen[run] for run in about[message.pk] if run in seen)) for message in messages]
 
 
 def _pack(workspace_id: UUID, user_id: UUID, channel: str) -> bool:

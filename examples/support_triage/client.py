@@ -29,8 +29,8 @@ class NotReached(OutsideError):
 class Refused(OutsideError):
     """The outside said no and changed nothing. `code` is its HTTP or SMTP status."""
 
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(f"{code}: {reason}")
+    def __init__(self, code: int, reason: str, words: str = "{code}: {reason}") -> None:
+        super().__init__(words.format(code=code, reason=reason))
         self.code = code
         self.reason = reason
 
@@ -98,6 +98,14 @@ class Desk:
         headers = {"Idempotency-Key": key} if key else {}
         return self._json("DELETE", f"/accounts/{_part(account)}/notes/{_part(note)}", headers=headers)
 
+    def terms(self, account: str) -> dict[str, Any]:
+        """How many days an account has to pay: account, name, days."""
+        return self._json("GET", f"/accounts/{_part(account)}/terms")
+
+    def set_terms(self, account: str, days: int, key: str) -> dict[str, Any]:
+        """Give an account so many days to pay: account, name, days, and how many it had `before`."""
+        return self._json("PUT", f"/accounts/{_part(account)}/terms", json={"days": days}, headers={"Idempotency-Key": key})
+
     def effect(self, key: str) -> dict[str, Any]:
         """What was done under `key`, or under a Message-ID with its brackets: `found`, then kind, target, asked, done, first_at."""
         return self._json("GET", "/effects", params={"key": key})
@@ -130,7 +138,7 @@ class Desk:
         if response.status_code >= 500:
             unknown = "" if method == "GET" else "; what it did before is not known"  # a read does nothing
             raise NoAnswer(f"The desk answered {path} with {response.status_code}{unknown}.")
-        raise Refused(response.status_code, _reason(body))
+        raise Refused(response.status_code, _reason(body), "the answer was {code}. {reason}")
 
 
 class UnsendableMessage(ValueError):
@@ -286,6 +294,6 @@ def _part(value: str) -> str:
 def _reason(body: bytes) -> str:
     try:
         problem = json.loads(body)
-        return f"{problem['title']}. {problem['detail']}"[:500]
+        return str(problem["detail"])[:500]
     except (ValueError, RecursionError, TypeError, KeyError):
         return body[:500].decode("utf-8", "replace")

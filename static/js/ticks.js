@@ -1,6 +1,7 @@
 // Recovery: the button that tries the ticked runs again says how many they are, and is off while there are none.
 (() => {
   document.addEventListener("change", ({ target }) => target.name === "case" && counted());
+  document.addEventListener("reset", () => setTimeout(counted)); // once the ticks are gone
   document.addEventListener("DOMContentLoaded", counted);
   window.addEventListener("pageshow", counted); // a browser that comes back keeps its ticks
 
@@ -11,6 +12,6 @@
     const ticked = boxes.filter((box) => box.checked).length;
     button.disabled = !ticked;
     button.textContent = ticked ? `Try ${ticked} again` : "Try the ticked ones again";
-    document.querySelector("[data-ticked]").textContent = ticked ? `${ticked} of ${boxes.length} ticked, safe to try again` : "";
+    document.querySelector("[data-ticked]").textContent = ticked ? `${ticked} of ${boxes.length} selected, safe to try again` : "";
   }
 })();

@@ -189,6 +189,24 @@ def test_a_newsletter_has_nothing_sent_and_orders_in_a_message_are_marked_and_no
     assert exact["recipients"] == ["marta.oyelaran@brightwater.example"] and "brightvvater" not in str(exact["arguments"])
 
 
+def test_what_stands_half_done_is_undone_and_what_is_not_known_is_looked_up_and_not_done_twice(stack, otto):
+    half = misbehaving(stack, otto, "terms-half-done")
+    half.wait_for("parked")
+    assert half.types().count("effect.done") == 5
+    choose(otto, half, "compensate")
+    half.wait_for("failed")
+    assert half.types().count("effect.undone") == 5
+    unclear = misbehaving(stack, otto, "terms-not-known")
+    unclear.wait_for("parked")
+    page = otto.http.get("/recovery").text
+    assert "Nordkontor: 14 days to pay</b><p>Not known." in page and 'value="compensate" disabled' in page
+    choose(otto, unclear, "retry")
+    unclear.wait_for("succeeded")
+    done = [each["done"] for each in ledger(stack, "crm.terms") if each["target"] == "accounts/01355/terms" and each["key"]]
+    assert unclear.types().count("effect.done") == 6 and set(done) == {1}
+    unclear.verify()
+
+
 def choose(otto: Person, run: Triage, choice: str, step: str = "") -> None:
     page = otto.http.get("/recovery").text
     at = re.search(rf'value="{run.id}@(\d+)"', page)

@@ -12,6 +12,8 @@ from approvals import decisions, policy
 from approvals.models import ProposedAction
 from config import clock
 from runs import context, recovery
+from runs.engine import gates
+from runs.engine.gates import LooseEnd
 from runs.engine.tools import Unavailable
 from runs.models import Event, JournalEntry, Run
 from runs.recovery import AlreadyChosen, NotPossible
@@ -186,11 +188,14 @@ def test_the_page_names_what_is_approved_and_goes_out_if_it_is_tried_again(cast,
 
 def test_giving_up_is_asked_once_more(cast, run, otto):
     page = otto.get("/recovery").content.decode()
-    asked = page.partition(f'<dialog class="pop" id="end-{run.pk}"')[2].partition("</dialog>")[0]
+    asked = page.partition(f'<dialog class="pop" id="end-{run.pk}" aria-')[2].partition("</dialog>")[0]
     assert f"Give up {run.ref}?" in asked and "Ends for good. Nothing was done outside." in asked and 'name="sure"' in asked
     assert f'commandfor="end-{run.pk}">Give up…' in page
     at = recovery.parking(run).seq
-    assert otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at}).status_code == 422
+    answer = otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "note": "Enough."})  # as Enter in a field sends it
+    html = answer.content.decode()
+    assert answer.status_code == 422 and f'<dialog class="pop" id="end-{run.pk}" open aria-' in html
+    assert 'value="give_up" checked' in html and 'value="Enough."' in html, "what was typed is there still"
     run.refresh_from_db()
     assert run.state == "parked"
     otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "sure": "yes"})
@@ -198,10 +203,19 @@ def test_giving_up_is_asked_once_more(cast, run, otto):
     assert run.state == "failed"
 
 
+def test_what_may_have_happened_is_named_and_what_waits_for_that_is_shown_and_not_offered(run, otto, monkeypatch):
+    end = LooseEnd(run.pk, "Put the second", "write", "begun")
+    monkeypatch.setattr(type(gates.current()), "loose_ends", lambda self, ids: {run.pk: [end]} if run.pk in ids else {})
+    answer = otto.get("/recovery")
+    assert "Put the second Not known. Trying again looks it up first" in text(answer)
+    html = answer.content.decode()
+    assert 'value="give_up" disabled' in html and "Possible once it is known what happened." in html and f'id="end-{run.pk}"' not in html
+
+
 def test_a_choice_on_the_page_is_carried_out_and_told(cast, run, otto):
     at = recovery.parking(run).seq
     answer = otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "sure": "yes", "note": "Enough."}, follow=True)
-    assert "Given up. The run has ended." in text(answer) and re.search(rf"Given up A talk {run.ref} ?, by Otto .+ Failed", text(answer))
+    assert "Given up. The run has ended." in text(answer) and re.search(rf"Given up A talk {run.ref} ?, by Otto: “Enough.”", text(answer))
     again = otto.post(f"/runs/{run.pk}/recovery", {"choice": "retry", "at": at}, follow=True)
     assert f"Otto has already chosen how {run.ref} goes on: Give up. Nothing was changed." in text(again)
     run.refresh_from_db()
@@ -219,7 +233,7 @@ def test_a_page_that_is_open_hears_what_became_of_a_choice_and_what_is_stuck_sin
     assert run.state == "parked"
     page = otto.get("/recovery", {"shown": ["", f"{run.pk}@{where.seq}"]})
     assert "1 run got stuck since this page was drawn." in text(page), "the same run, once more"
-    assert re.search(rf"Retried A talk {run.ref} ?, by Otto .+ Stuck again", text(page))
+    assert re.search(rf"Retried A talk {run.ref} ?, by Otto Stuck again", text(page))
     shown = otto.get("/recovery", {"shown": ["", f"{run.pk}@{recovery.parking(run).seq}"]})
     assert "since this page was drawn" not in text(shown)
 

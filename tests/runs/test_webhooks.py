@@ -493,7 +493,7 @@ def dead(desk) -> ReceivedWebhook:
 def test_what_nobody_came_for_waits_on_the_recovery_page_and_is_discarded_once(dead, cast, sign_in):
     otto = sign_in(cast.otto)
     page = text(otto.get("/recovery"))
-    assert "desk" in page and "msg_1" in page and "No run waited for it." in page and "cold" not in page
+    assert "Webhook from desk" in page and "msg_1" in page and "No run waited for it" in page and "cold" not in page
     done = otto.post(f"/recovery/webhooks/{dead.pk}", {"choice": "discard"}, follow=True)
     assert "Discarded." in text(done) and ReceivedWebhook.objects.get().state == "discarded"
     again = otto.post(f"/recovery/webhooks/{dead.pk}", {"choice": "apply"}, follow=True)

@@ -1,4 +1,4 @@
-"""The CRM: accounts, their invoices and payments, and the notes on them."""
+"""The CRM: accounts, their invoices and payments, how long they have to pay, and the notes on them."""
 
 import json
 from sqlite3 import Connection, Row
@@ -8,6 +8,7 @@ from .errors import Malformed, Missing, Outdated
 from .store import now
 
 MAX_NOTE = 20_000
+USUAL_DAYS, MOST_DAYS = 30, 365  # to pay
 _FIRST_INVENTED = 2001
 
 
@@ -68,6 +69,23 @@ def remove_note(db: Connection, account: str, note: str) -> dict[str, Any]:
         return found
     _touch(db, account, None)
     return get_note(db, account, note)
+
+
+def terms(db: Connection, account: str) -> dict[str, Any]:
+    """How many days an account has to pay: {account, name, days}. Raises Missing."""
+    found = get(db, account)
+    row = db.execute("SELECT days FROM terms WHERE account = ?", (account,)).fetchone()
+    return {"account": account, "name": found["name"], "days": row["days"] if row else USUAL_DAYS}
+
+
+def set_terms(db: Connection, account: str, *, days: int) -> dict[str, Any]:
+    """Give an account so many days to pay, and count its version up; `before` in the answer: how many it had. Raises Missing."""
+    if not 0 < days <= MOST_DAYS:
+        raise Malformed(f"An account has 1 to {MOST_DAYS} days to pay.")
+    before = terms(db, account)["days"]
+    _touch(db, account, None)
+    db.execute("INSERT INTO terms VALUES (?, ?) ON CONFLICT (account) DO UPDATE SET days = excluded.days", (account, days))
+    return terms(db, account) | {"before": before}
 
 
 def get_note(db: Connection, account: str, note: str) -> dict[str, Any]:

@@ -41,22 +41,22 @@ def respond(store: Store, request: Request) -> Answer:
 
 
 def _carry_out(store: Store, route: Route, request: Request, parts: tuple[str, ...]) -> Answer:
-    if instead := _strike(store, route, faults.BEFORE):
+    if instead := _strike(store, route, faults.BEFORE, parts):
         return instead.changed(Answer(500))
     try:
         with store.changing() as db:
             answer = route.view(db, request, parts)
     except Problem as error:
         return problem(error.status, error.title, str(error))
-    hitch = _strike(store, route, faults.AFTER)
+    hitch = _strike(store, route, faults.AFTER, parts)
     return _spoilt(answer, hitch) if hitch else answer
 
 
-def _strike(store: Store, route: Route, stage: str) -> faults.Hitch | None:
+def _strike(store: Store, route: Route, stage: str, parts: tuple[str, ...]) -> faults.Hitch | None:
     if not route.place:
         return None
     with store.changing() as db:
-        return faults.strike(db, route.place, stage)
+        return faults.strike(db, route.place, stage, to=parts)
 
 
 def _spoilt(answer: Answer, hitch: faults.Hitch) -> Answer:
@@ -139,6 +139,21 @@ def _remove_note(db: Connection, request: Request, parts: tuple[str, ...]) -> An
         return f"accounts/{account}/notes/{number}", accounts.remove_note(db, account, number)
 
     return _once(db, request, "crm.note.remove", do, status=200)
+
+
+def _terms(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:
+    return json_answer(200, accounts.terms(db, parts[0]))
+
+
+def _set_terms(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:
+    days = _json(request).get("days")
+    if type(days) is not int:
+        raise Malformed('"days" is a whole number.')
+
+    def do() -> tuple[str, dict[str, Any]]:
+        return f"accounts/{parts[0]}/terms", accounts.set_terms(db, parts[0], days=days)
+
+    return _once(db, request, "crm.terms", do, status=200)
 
 
 def _effect(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:
@@ -265,6 +280,8 @@ ROUTES = (
     _route("GET", "/accounts/{}/notes", _notes),
     _route("POST", "/accounts/{}/notes", _add_note, "crm.note"),
     _route("DELETE", "/accounts/{}/notes/{}", _remove_note, "crm.note.remove"),
+    _route("GET", "/accounts/{}/terms", _terms),
+    _route("PUT", "/accounts/{}/terms", _set_terms, "crm.terms"),
     _route("GET", "/effects", _effect, "effect.read"),
     _route("GET", "/ledger", _ledger),
     _route("GET", "/mail", _mails),

@@ -16,7 +16,10 @@ from .web import Answer, json_answer, problem
 BEFORE = "before"  # nothing was done yet, and nothing will be if the fault answers
 SENDING = "sending"  # a webhook is on its way out
 AFTER = "after"  # the thing is done and kept, the answer is not yet on its way
-PLACES = ("ticket.file", "ticket.read", "ticket.status", "account.read", "crm.note", "crm.note.remove", "effect.read", "smtp", "webhook")
+PLACES = (
+    *("ticket.file", "ticket.read", "ticket.status", "account.read", "crm.note", "crm.note.remove", "crm.terms", "effect.read"),
+    *("smtp", "webhook"),
+)
 MOST_SECONDS = 120.0
 
 
@@ -24,6 +27,7 @@ MOST_SECONDS = 120.0
 class Hitch:
     """What goes wrong this time."""
 
+    full: bool = False  # a mailbox takes no more
     drop: bool = False  # the connection closes without an answer
     wait: float = 0.0  # seconds until the answer leaves
     answer: Answer | None = None  # instead of the true one
@@ -91,6 +95,16 @@ def refuse_key(options: dict[str, Any]) -> Hitch:
     return Hitch(answer=problem(401, "Unauthorized", "This key is no longer good."))
 
 
+def lock(options: dict[str, Any]) -> Hitch:
+    """423: the account is locked for now. Nothing was done."""
+    return Hitch(answer=problem(423, "Locked", "The account is locked while its invoices are being written."))
+
+
+def mailbox_full(options: dict[str, Any]) -> Hitch:
+    """552: the mailbox takes no more. Nothing was delivered."""
+    return Hitch(full=True)
+
+
 def webhook_twice(options: dict[str, Any]) -> Hitch:
     """Every webhook leaves several times, all at once: {"copies": 2}; with {"ids": "new"} each has an id of its own."""
     copies = options.get("copies", 2)
@@ -107,9 +121,11 @@ KINDS = {
     "fail_after": Kind(AFTER, fail_after),
     "change_schema": Kind(AFTER, change_schema),
     "refuse_key": Kind(BEFORE, refuse_key),
+    "lock": Kind(BEFORE, lock),
+    "mailbox_full": Kind(BEFORE, mailbox_full),
     "webhook_twice": Kind(SENDING, webhook_twice),
 }
-AT_SMTP = ("drop_answer",)  # what the mail server can do; the rest is for HTTP
+AT_SMTP = ("drop_answer", "mailbox_full")  # what the mail server can do; the rest is for HTTP
 
 
 def plant(db: Connection, *, place: str, fault: str, times: int, options: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +147,7 @@ def plant(db: Connection, *, place: str, fault: str, times: int, options: dict[s
 def strike(db: Connection, place: str, stage: str, *, to: Sequence[str] = ()) -> Hitch | None:
     """Use up one strike of the oldest fault that waits at this place and stage, if there is one.
 
-    `to`: of a message, whom it goes to; a fault with the option "to" waits for one to that address.
+    `to`: of a message, whom it goes to; of a request, what its address names. A fault with the option "to" waits for one to that.
     """
     waiting = db.execute("SELECT * FROM fault WHERE place = ? AND used < times ORDER BY number", (place,)).fetchall()
     for row in waiting:

@@ -33,6 +33,15 @@ class _Mailbox:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    async def handle_RCPT(self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]) -> str:
+        with self._store.changing() as db:
+            hitch = faults.strike(db, "smtp", faults.BEFORE, to=(address,))
+        if hitch and hitch.full:
+            return "552 5.2.2 The mailbox is full"
+        envelope.rcpt_tos.append(address)
+        envelope.rcpt_options.extend(options)
+        return "250 OK"
+
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
         content = envelope.original_content
         assert content is not None
