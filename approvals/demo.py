@@ -17,6 +17,13 @@ BACK_OFFICE = {
     "run_command": ("Commands on this machine", 8, "Operations"),
     "schedule_removal": ("Access that goes", 6, "Operations"),
 }
+# what the billing desk may do by itself: each can be undone, and no money moves
+BILLING_DESK = {
+    "hold_refund": ("Refund holds up to €2,000", 0, ""),
+    "set_ticket": ("Where a ticket is", 0, ""),
+    "release_hold": ("Release refund holds", 0, ""),
+    "put_ticket_back": ("Put tickets back", 0, ""),
+}
 # what the agent outside of `outside_loop` proposes; it runs them itself
 OUTSIDE_LOOP = {"issue_voucher": ("Vouchers by agents outside", 4, ""), "post_notice": ("Public notices", 2, "")}
 LETTERS = {
@@ -31,7 +38,7 @@ GROUPS = ("Finance", "Operations")
 
 def policies(workspace: Workspace, by: User | None = None) -> None:
     """What using each tool of the examples takes, unless a rule of it was there before: what was changed or taken out stays so."""
-    wanted = LETTERS | BACK_OFFICE | OUTSIDE_LOOP
+    wanted = LETTERS | BACK_OFFICE | BILLING_DESK | OUTSIDE_LOOP
     missing = {tool: said for tool, said in wanted.items() if not policy.was_ruled(workspace.pk, tool)}
     if not missing:
         return

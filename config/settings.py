@@ -95,6 +95,7 @@ EXAMPLES = (
     "examples.support_triage.renewals",
     "examples.support_triage.terms",
     "examples.back_office.workflow",
+    "examples.billing_desk.workflow",
 )
 HANDRAIL_DESK_URL = env.url("HANDRAIL_DESK_URL", "http://127.0.0.1:8001", schemes=("http",)) if DEMO else ""  # the demo's outside world
 HANDRAIL_WORKFLOWS = env.words("HANDRAIL_WORKFLOWS", EXAMPLES if DEMO else (), each=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

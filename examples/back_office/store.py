@@ -19,11 +19,13 @@ TABLES = """
 CREATE TABLE IF NOT EXISTS customer (id TEXT PRIMARY KEY, version INTEGER NOT NULL, record TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS payment (id TEXT PRIMARY KEY, customer TEXT NOT NULL, invoice TEXT NOT NULL, cents INTEGER NOT NULL, card TEXT);
 CREATE TABLE IF NOT EXISTS refund (number INTEGER PRIMARY KEY, payment TEXT NOT NULL, cents INTEGER NOT NULL, reason TEXT, statement TEXT);
+CREATE TABLE IF NOT EXISTS hold (number INTEGER PRIMARY KEY, payment TEXT NOT NULL, cents INTEGER NOT NULL, released INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS stock (sku TEXT PRIMARY KEY, name TEXT, category TEXT, quantity INTEGER, price_cents INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS removal (number INTEGER PRIMARY KEY, person TEXT, systems TEXT, day TEXT, tell_manager INTEGER, notes TEXT);
 CREATE TABLE IF NOT EXISTS request (id TEXT PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS done (key TEXT PRIMARY KEY, result TEXT NOT NULL);
 """
+VERSION = 2  # of the tables
 PATIENCE = 5  # seconds for another writer
 STEPS = 10_000  # of the database's machine between two looks at the clock
 
@@ -63,21 +65,31 @@ def connect() -> sqlite3.Connection:
 
 
 def _is_filled(db: sqlite3.Connection) -> bool:
-    return db.execute("PRAGMA user_version").fetchone()[0] > 0
+    return _version(db) == VERSION
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _fill(db: sqlite3.Connection) -> None:
     """Make and fill everything, once: what was taken out later stays out. In one transaction, which another connection may have won."""
-    if _is_filled(db):
+    before = _version(db)
+    if before == VERSION:
         return
     for made in TABLES.split(";"):
         db.execute(made)
+    if before == 0:
+        _fill_tables(db)
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _fill_tables(db: sqlite3.Connection) -> None:
     for customer, version, record in CUSTOMERS:
         db.execute("INSERT OR IGNORE INTO customer VALUES (?, ?, ?)", (customer, version, json.dumps(record)))
     for table, rows in (("payment", PAYMENTS), ("stock", STOCK)):
         for row in rows:
             db.execute(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608  our own names
-    db.execute("PRAGMA user_version = 1")
 
 
 @contextmanager
@@ -164,6 +176,33 @@ def refund(db: sqlite3.Connection, customer_id: str, payment_id: str, cents: int
         raise Refused(f"{payment_id} has {found['cents'] - found['back']} cents left.")
     row = db.execute("INSERT INTO refund (payment, cents, reason, statement) VALUES (?, ?, ?, ?)", (payment_id, cents, reason, statement))
     return {"refund": f"RF-{row.lastrowid}"}
+
+
+def hold(db: sqlite3.Connection, customer_id: str, payment_id: str, cents: int) -> dict[str, Any]:
+    """Put aside what is to go back of a payment of this customer, never more than is left of it. Refused if not."""
+    found = payment(db, payment_id)
+    if found["customer"] != customer_id:
+        raise Refused(f"{payment_id} is no payment of customer {customer_id}.")
+    (held,) = db.execute("SELECT coalesce(sum(cents), 0) FROM hold WHERE payment = ? AND NOT released", (payment_id,)).fetchone()
+    left = found["cents"] - found["back"] - held
+    if not 0 < cents <= left:
+        raise Refused(f"{payment_id} has {left} cents left.")
+    row = db.execute("INSERT INTO hold (payment, cents, released) VALUES (?, ?, 0)", (payment_id, cents))
+    return {"account": customer_id, "hold": f"HD-{row.lastrowid}"}
+
+
+def release(db: sqlite3.Connection, customer_id: str, hold_id: str) -> dict[str, Any]:
+    """Take a hold back; one that was released before stays so. Refused if this customer has none of that number."""
+    found = "number = ? AND payment IN (SELECT id FROM payment WHERE customer = ?)"
+    changed = db.execute(f"UPDATE hold SET released = 1 WHERE {found}", (_number(hold_id), customer_id))  # noqa: S608  our own words
+    if changed.rowcount == 0:
+        raise Refused(f"There is no hold {hold_id} of customer {customer_id}.")
+    return {"hold": hold_id, "released": True}
+
+
+def _number(hold_id: str) -> int:
+    digits = hold_id.removeprefix("HD-")
+    return int(digits) if digits.isdecimal() and len(digits) < 16 else -1
 
 
 _ALLOWED = {sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}

@@ -62,6 +62,8 @@ def _played(body: Body) -> dict[str, Any]:
         return _next_turn(body, given)
     if {"ticket", "account", "notes", "wishes"} <= given.keys():
         return {"values": _draft(given)}
+    if {"ticket", "account", "notes", "asked"} <= given.keys():
+        return {"values": _settled(given)}
     tool = next(tool for tool in body["tools"] if tool["function"]["name"] == _answer_tool(body))
     return {"values": _filled(tool["function"]["parameters"])}
 
@@ -81,6 +83,12 @@ def _draft(given: Mapping[str, Any]) -> dict[str, Any]:
     from examples.support_triage import scripted  # here: a test that needs none of it starts sooner
 
     return scripted.draft_reply(**{name: given[name] for name in ("ticket", "account", "notes", "wishes")})
+
+
+def _settled(given: Mapping[str, Any]) -> dict[str, Any]:
+    from examples.billing_desk import scripted
+
+    return scripted.settle_reply(**{name: given[name] for name in ("ticket", "account", "notes", "asked")})
 
 
 def _next_turn(body: Body, given: Mapping[str, Any]) -> dict[str, Any]:

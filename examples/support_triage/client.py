@@ -84,6 +84,10 @@ class Desk:
         """The account that `email` belongs to: id, name, known, version, contacts, plan, vat_number, refunds_to, invoices."""
         return self._json("GET", "/accounts", params={"email": email})
 
+    def account(self, account: str) -> dict[str, Any]:
+        """The account of this number, as `account_for` gives it."""
+        return self._json("GET", f"/accounts/{_part(account)}")
+
     def notes(self, account: str) -> list[dict[str, Any]]:
         """The notes on an account, oldest first, removed ones with a `removed_at`."""
         return self._json("GET", f"/accounts/{_part(account)}/notes")["notes"]

@@ -273,7 +273,7 @@ def test_what_was_taken_out_stays_out_and_reading_does_not_write(office):
 
 def test_of_many_that_open_it_first_one_fills_it():
     together([lambda: store.connect().close() for _ in range(8)])
-    assert rows("SELECT count(*) FROM stock") == [(8,)] and rows("PRAGMA user_version") == [(1,)]
+    assert rows("SELECT count(*) FROM stock") == [(8,)] and rows("PRAGMA user_version") == [(store.VERSION,)]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ AGENTS = {
     "triage-loop": "Sofia Berg",
     "triage-played": "Sofia Berg",
     "back-office": "Tomás Ruiz",
+    "billing-desk": "Priya Nair",
     "outside-loop": "Mei Tanaka",
     "renewals": "Lena Fischer",
 }
