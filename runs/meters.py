@@ -20,6 +20,7 @@ class Meter:
     limit: str = ""
     percent: int = 0
     blind: str = ""  # why the limit does not count all of it
+    idle: bool = False  # nothing of it is used, and nothing more is to be said
 
     @property
     def shade(self) -> str:
@@ -34,7 +35,13 @@ def meters_of(run: Run, *, unpriced: bool, without_price: Sequence[str] = ()) ->
         meters[1] = replace(meters[1], used=f"At least {meters[1].used}" if run.cost_micro else "Not known")
     if meters[1].limit:
         meters[1] = replace(meters[1], blind=_blind(unpriced, without_price))
-    return meters
+    return [
+        replace(meter, idle=name != "working_ms" and _is_idle(meter, used[name])) for (name, _), meter in zip(METERS, meters, strict=True)
+    ]
+
+
+def _is_idle(meter: Meter, used: int) -> bool:
+    return not used and not meter.blind and meter.used != "Not known"
 
 
 def _blind(unpriced: bool, without_price: Sequence[str]) -> str:

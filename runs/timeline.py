@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 # the tellers register themselves with `draft`
-from runs.story import course, deeds, people, work  # noqa: F401
+from runs.story import course, deeds, made, people, work  # noqa: F401
 from runs.story.draft import TELLERS, Draft
 from runs.story.now import now_of
 from runs.story.outline import effects_of, plan_of, sections_of

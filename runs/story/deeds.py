@@ -46,6 +46,7 @@ def proposed(draft: Draft, line: Line) -> None:
     draft.here.asked = action.id
     reason = line.text("reason")
     _say_once(draft, reason)
+    _replace_rejected(draft, line)
     unseen: Rich = ("Run by the agent; Handrail cannot see the call.",) if line.word("executor") == "agent" else ()
     row = draft.add(
         line,
@@ -60,6 +61,17 @@ def proposed(draft: Draft, line: Line) -> None:
         quiet=action.needs == 0,
     )
     draft.proposals[action.id] = row.first
+
+
+def _replace_rejected(draft: Draft, line: Line) -> None:
+    """What was rejected and is put to people anew needs no card any more: it tells its reason to who opens it."""
+    for action in reversed(draft.actions.values()):
+        row = draft.rows.get(draft.proposals.get(action.id, 0))
+        if action.tool == line.word("tool") and action.state == "rejected" and row is not None and row.facts:
+            told: Rich = ("Rejected at ", At(action.decided_seq), ", replaced by ", At(line.seq), ".")
+            reasons = row.lines[:-1]
+            draft.change(row.first, facts=(), lines=(told,), more="Its reason" if reasons else "", folded=reasons)
+            return
 
 
 def _say_once(draft: Draft, reason: Text | None) -> None:
@@ -263,8 +275,9 @@ def executed(draft: Draft, line: Line) -> None:
 def verified(draft: Draft, line: Line) -> None:
     _become(draft, line, "verified")
     how = "the outside was asked" if line.word("how") == "look_up" else "the digests are the same"
-    draft.verified[line.word("action")] = ("What ran is what was approved: ", how, ", ", At(line.seq), ".")
-    draft.also(draft.effect_rows.get(line.word("action")), *draft.verified[line.word("action")])
+    if line.word("action") not in draft.automatic:  # of what nobody was asked about it is no comfort
+        draft.verified[line.word("action")] = ("What ran is what was approved: ", how, ", ", At(line.seq), ".")
+        draft.also(draft.effect_rows.get(line.word("action")), *draft.verified[line.word("action")])
     draft.plain(line)
 
 

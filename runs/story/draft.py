@@ -118,6 +118,7 @@ class Draft:
         self.effects: dict[str, Effect] = {}
         self.effect_rows: dict[str, int] = {}
         self.artifacts: list[Made] = []
+        self.contents: dict[str, Text] = {}  # name of an artifact → what its newest version says
         self.usage = Usage()
         self.waiting: Waiting | None = None
         self.milestone: tuple[int, Text | None] = (0, None)  # the row of the last one, and what it said

@@ -117,6 +117,21 @@ class Changed:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Words of a text that are the `same` as before, new (`ins`) or no longer there (`del`)."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What of a text is not as it was in the version before."""
+
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
 class Label:
     """How sensitive something is."""
 
@@ -130,7 +145,7 @@ class Tag:
     text: str
 
 
-Part = str | Who | Text | At | Elsewhere | Code | File | Moment | Took | Tool | One | Step | Quote | Changed | Label | Tag
+Part = str | Who | Text | At | Elsewhere | Code | File | Moment | Took | Tool | One | Step | Quote | Changed | Difference | Label | Tag
 Rich = tuple[Part, ...]
 
 
@@ -182,6 +197,11 @@ class Item:
     def is_over(self) -> bool:
         """Whether what it tells of has ended, and well at the first attempt."""
         return self.last > self.first and self.state == "" and not self.tries
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether its lines are sentences of one paragraph."""
+        return self.kind in ("effect", "decision")
 
     @property
     def one_failure(self) -> bool:

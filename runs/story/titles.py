@@ -48,6 +48,17 @@ def of_prompt(name: str) -> str:
         return spoken(name)
 
 
+def will_do(title: str) -> str:
+    """What the tool of this title will do to the world, and whether that can be undone. Empty if no tool is called so, or several are."""
+    found = [tool for tool in TOOLS.values() if tool.title.casefold() == title.casefold()]
+    if len(found) != 1 or found[0].effect == "read":
+        return ""
+    tool = found[0]
+    does = "Sent once" if tool.effect == "send" else f"Changes the {tool.target}" if tool.target else "Changes something outside"
+    through = f", through the {tool.target}" if tool.effect == "send" and tool.target else ""
+    return f"{does}{through}. {'Can be undone.' if tool.can_undo else 'Can’t be undone.'}"
+
+
 def with_argument(title: str, given: Rich) -> Rich:
     """What a tool was used for, as a sentence: “Read ticket ZN-4823”. `given`: its arguments in a line, as of `short_arguments`."""
     if len(given) != 2 or not isinstance(given[0], str):

@@ -1,16 +1,14 @@
-"""How the agent's work is told: plans, steps, tools, models, artifacts, milestones, checkpoints, reports."""
+"""How the agent's work is told: plans, steps, tools, models, milestones, checkpoints, reports."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
 
-from artifacts.gist import record
-from artifacts.rendition import UNREADABLE, WORDS, is_cut
 from runs import vocabulary
 from runs.story.arguments import amounts, short_arguments
 from runs.story.course import count
 from runs.story.draft import Draft, tells
-from runs.story.shapes import At, Changed, Code, File, Item, Label, Made, Part, Quote, Rich, Step, Tag, Text, Took, Tool, Try
+from runs.story.shapes import At, Changed, Code, Item, Part, Rich, Step, Tag, Text, Took, Tool, Try
 from runs.story.wire import Line, object_of, spoken
 
 TROUBLE = {
@@ -24,8 +22,6 @@ TROUBLE = {
     "error": "it failed",
 }
 TOLD: Rich = ("Told by the agent; Handrail did not see it.",)  # of a step of an agent outside
-RECORD = 60  # characters of a record's name
-SENSITIVE = ("personal", "secret", "")  # labels that are named in the story
 
 
 @tells("plan.set")
@@ -285,7 +281,8 @@ def _model_lines(line: Line) -> Iterator[Rich]:
     spent = f", {about}{_tokens(line):,} tokens" if _tokens(line) else ""
     cost = ", cost unknown" if line.flag("cost_unknown") else ""
     took: Rich = (", ", Took(line.count("ms"))) if line.count("ms") >= 50 else ()
-    version: Rich = ("prompt version ", Code(line.word("prompt_version")), f"{spent}{cost}{cut}", *took)
+    number = line.word("prompt_version")
+    version: Rich = ("prompt version ", number if number.isdecimal() else Code(number), f"{spent}{cost}{cut}", *took)
     if line.flag("scripted"):  # the title says so
         yield ("By fixed rules, ", *version)
     else:
@@ -317,72 +314,6 @@ def switched_model(line: Line) -> Rich:
     why = NO_ANSWER.get(line.word("reason"), line.word("reason"))
     elsewhere = " at the fallback" if line.word("endpoint") == "fallback" else ""
     return ("Went on with ", Code(line.word("to")), f"{elsewhere} instead of ", Code(line.word("was")), f": {why}")
-
-
-@tells("artifact.created")
-def artifact_created(draft: Draft, line: Line) -> None:
-    made = Made(
-        line.word("artifact"),
-        line.word("name"),
-        line.count("version", 1),
-        line.word("label"),
-        line.word("media_type"),
-        line.count("size"),
-        line.flag("outside"),
-        line.seq,
-    )
-    draft.artifacts.append(made)
-    title: list[Part] = [File(made.id, made.name)]
-    if made.version > 1:
-        title.append(f", version {made.version}")
-    if made.outside:
-        title += [" ", Tag("Outside text")]
-    draft.add(line, "artifact", tuple(title), icon="file", lines=tuple(_artifact_lines(line, made)))
-
-
-def _artifact_lines(line: Line, made: Made) -> Iterator[Rich]:
-    content = line.text("content")
-    holds = (content if content.erased else held_in(content)) if content else ""
-    beside = hidden_words(content) or (f" {holds}" if holds and isinstance(holds, str) else "")  # what is short shares the line
-    if made.label in SENSITIVE:
-        yield Label(made.label), beside
-    if content and not content.erased and content.text.strip() and made.media_type.startswith("text/plain"):
-        yield (Quote(body_of(content) if made.outside else content),)
-    elif holds and not (made.label in SENSITIVE and beside == f" {holds}"):
-        yield (holds,)
-
-
-def held_in(content: Text) -> Text | str:
-    """What a record holds, counted: “Brightwater Logistics: 2 contacts, 2 invoices”, “2 rows”. Empty if it is none, or not all is there."""
-    if is_cut(content.text):
-        return ""
-    if content.media_type.startswith("application/json"):
-        told = record(content.text, RECORD)
-        return replace(content, text=told) if told else ""
-    if content.media_type.startswith("text/csv"):
-        rows = sum(bool(line.strip()) for line in content.text.splitlines()) - 1
-        return count(rows, "row") if rows > 0 else ""
-    return ""
-
-
-def body_of(message: Text) -> Text:
-    """A message's text without the headers it begins with."""
-    headers, _, body = message.text.partition("\n\n")
-    return replace(message, text=body) if body.strip() and headers.startswith("From:") else message
-
-
-def hidden_words(text: Text | None) -> str:
-    """What the rendition hides, counted: “1 IBAN and 2 card numbers hidden”."""
-    if text is None or not text.hidden:
-        return ""
-    if UNREADABLE in text.hidden:
-        return " no text to show"
-    kinds = [f"{number} {WORDS.get(kind, kind)}{_plural(WORDS.get(kind, kind), number)}" for kind, number in text.hidden.items()]
-    return f" {' and '.join([', '.join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)} hidden"
-
-
-def _plural(word: str, number: int) -> str:
-    return "" if number == 1 else "es" if word.endswith("s") else "s"
 
 
 @tells("milestone.reached")

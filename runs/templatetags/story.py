@@ -1,14 +1,14 @@
 """`{% load story %}`: how the parts of a story are drawn. They read `view` (or `run` and `names`) from the context."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from django import template
 from django.urls import reverse
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from access.ids import as_uuid
@@ -18,7 +18,7 @@ from artifacts.templatetags.renditions import one_line, quote, rendition, unbrok
 from runs import ledgered
 from runs.engine.tools import TOOLS
 from runs.presenting import name_of
-from runs.story import rows, shapes, titles, work
+from runs.story import made, rows, shapes, titles
 from runs.story.wire import moment
 
 register = template.Library()
@@ -74,6 +74,28 @@ def folded(view: Any, section: shapes.Section) -> bool:
 def drawn_of(section: shapes.Section, view: Any) -> rows.Stretched:
     """The rows of a section that are drawn."""
     return rows.stretched(section, view.at, long=view.long, new=view.new_at, hits=view.hits)
+
+
+@register.simple_tag
+def same_minute(items: Sequence[Any]) -> frozenset[int]:
+    """The rows, by their first event, whose time the row above them says already: the one that is seen above them."""
+    found, seen, any_above = set(), None, None
+    for item in items:
+        if not isinstance(item, shapes.Item):
+            seen = any_above = None
+            continue
+        minute = item.at.replace(second=0, microsecond=0)
+        if minute == (any_above if item.quiet else seen):
+            found.add(item.first)
+        any_above = minute
+        seen = seen if item.quiet else minute
+    return frozenset(found)
+
+
+@register.simple_tag
+def will_do(section: shapes.Section) -> str:
+    """What a step that is planned will do, as far as its tool declares it: empty where no tool is called as it, or several are."""
+    return titles.will_do(section.title.text) if section.title else ""
 
 
 @register.simple_tag
@@ -148,11 +170,11 @@ def excerpt(text: shapes.Text) -> SafeString:
     if _erased(text):
         return _erased(text)
     if text.media_type.startswith(("application/json", "text/csv")):
-        holds = work.held_in(text)
+        holds = made.held_in(text)
         return _text(holds) if isinstance(holds, shapes.Text) else escape(holds)
     if not text.media_type.startswith(("text/", "message/")):
         return one_line(text.text, QUOTED)  # what stands in the place of bytes is nobody's words
-    return quote(gist(work.body_of(text).text[:LOOKED_AT], QUOTED), 2 * QUOTED)
+    return quote(gist(made.body_of(text).text[:LOOKED_AT], QUOTED), 2 * QUOTED)
 
 
 def _copied(pk: str) -> SafeString:
@@ -251,6 +273,17 @@ def _changed(part: shapes.Changed) -> str:
     return format_html("{}{}{}", before, " " if before and after else "", after)
 
 
+def _difference(part: shapes.Difference) -> str:
+    return format_html_join(" ", "{}", ((_piece(piece),) for piece in part.pieces))
+
+
+def _piece(piece: shapes.Piece) -> SafeString:
+    words = one_line(piece.text, LONG)
+    if piece.kind == "same":
+        return words
+    return format_html("<ins>{}</ins>", words) if piece.kind == "ins" else format_html("<del>{}</del>", words)
+
+
 def _elsewhere(part: shapes.Elsewhere) -> str:
     """Whoever may see one run of a workspace may see them all."""
     if as_uuid(part.run) is None:
@@ -271,6 +304,7 @@ DRAWN: dict[type, Callable[[Any], str]] = {
     shapes.Step: lambda part: escape(titles.of_step(part)),
     shapes.Quote: lambda part: _erased(part.text) or quote(gist(part.text.text[:LOOKED_AT], QUOTED), 2 * QUOTED),
     shapes.Changed: _changed,
+    shapes.Difference: _difference,
     shapes.Label: lambda part: sensitivity(part.name),
     shapes.Tag: lambda part: format_html('<span class="tag">{}</span>', part.text),
 }

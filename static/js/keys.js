@@ -9,6 +9,7 @@
     if (event.defaultPrevented || event.isComposing || event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.key === "Escape") return leave(event);
     if (localStorage.getItem(OFF) === "off" || event.target.closest?.(TYPING)) return;
+    if (event.key === "Enter" && event.target !== document.body) return; // whatever has the focus is pressed by it
     const room = document.querySelector("dialog[open]") ?? document;
     if (owner(room, event)) return;
     if (room === document && (event.key === "j" || event.key === "k")) walk(event);

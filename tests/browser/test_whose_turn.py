@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.pictures import picture
-from tests.browser.test_deciding import Waiting, open_live, patient, sign_in
+from tests.browser.test_deciding import Waiting, as_uuid, open_live, patient, sign_in
 from tests.stack import Stack
 
 __all__ = ["patient"]
@@ -107,3 +107,17 @@ def test_nobody_answers_and_it_goes_on_to_sam_and_at_the_end_expires(
     waiting.run.wait_for("succeeded", "failed", "waiting")
     assert (waiting.state, waiting.sent(), len(waiting.run.messages())) == ("expired", 0, 0)
     waiting.run.verify()
+
+
+def test_enter_opens_what_is_next_for_whoever_may_decide_and_presses_what_has_the_focus(page: Page, waiting: Waiting) -> None:
+    run = f"{waiting.server.base_url}/runs/{as_uuid(waiting.run.id)}"
+    sign_in(page, waiting.server, "Riley")
+    page.goto(run)
+    page.locator("html[data-live=open]").wait_for()
+    page.get_by_role("link", name="Raw events").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/events"))
+    page.goto(run)
+    page.locator("html[data-live=open]").wait_for()
+    page.locator("body").press("Enter")
+    page.wait_for_url(re.compile(waiting.path))

@@ -1,0 +1,117 @@
+"""How a run's rows are drawn together: what differs from a version before, what a later request replaced, and times that change."""
+
+from typing import Any
+
+import pytest
+
+from runs.engine.tools import TOOLS, tool
+from runs.story import titles
+from runs.story.made import differences
+from runs.story.shapes import Difference, Item, Label, Quote
+from runs.templatetags.story import same_minute
+from runs.timeline import fold
+from tests.runs import lines
+from tests.runs.lines import NOTE, SEND, Log
+from tests.runs.test_timeline import items, said
+
+
+def made(log: Log, text: str, version: int, name: str = "reply.txt", label: str = "personal") -> None:
+    seq = lines.artifact(log, name, text, label=label)
+    log.lines[seq - 1]["body"]["data"]["version"] = version
+
+
+def told(log: Log) -> list[tuple[Any, ...]]:
+    """The one line under each artifact."""
+    return [item.lines[0] for item in items(fold(log.lines)) if item.kind == "artifact"]
+
+
+def pieces(rich: tuple[Any, ...]) -> list[tuple[str, str]]:
+    [difference] = [part for part in rich if isinstance(part, Difference)]
+    return [(piece.kind, piece.text) for piece in difference.pieces]
+
+
+def test_of_a_version_it_is_told_what_it_changed_beside_how_sensitive_it_is() -> None:
+    log = lines.begun()
+    made(log, "Dear Marta, we refund the extra €1,079.00 the way it was paid.", 1)
+    made(log, "Dear Marta, we refund the extra €1,284.00, including VAT, the way it was paid.", 2)
+    first, second = told(log)
+    assert isinstance(first[0], Label) and isinstance(first[-1], Quote), "one line: the label, and the words"
+    assert isinstance(second[0], Label)
+    assert pieces(second) == [("same", "… refund the extra"), ("del", "€1,079.00"), ("ins", "€1,284.00, including VAT,")]
+
+
+def test_what_was_erased_or_is_another_artifact_is_compared_with_nothing() -> None:
+    log = lines.begun()
+    made(log, "One word.", 1)
+    made(log, "Two words.", 1, name="other.txt")
+    made(log, "Two words.", 2)
+    log.lines[-3]["texts"]["content"] = {"erased_at": "2026-11-26T15:00:00Z", "erased_by": "Ada"}
+    assert not [part for rich in told(log) for part in rich if isinstance(part, Difference)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("the same words", "the same  words"), ("short", "word " * 900), ("a cut one⟦+900⟧", "another cut one⟦+900⟧")]
+)
+def test_what_does_not_differ_or_is_too_long_or_cut_off_is_not_compared(before: str, after: str) -> None:
+    assert differences(before, after) == ()
+
+
+def test_what_a_word_parts_is_one_place_of_a_difference() -> None:
+    before, after = "We refund the extra the way it was paid.", "We refund the extra to the card ending 4417."
+    assert [(piece.kind, piece.text) for piece in differences(before, after)] == [
+        ("same", "… refund the extra"),
+        ("del", "the way it was paid."),
+        ("ins", "to the card ending 4417."),
+    ]
+
+
+def test_what_is_hidden_is_one_word_of_a_difference() -> None:
+    assert [piece.text for piece in differences("Write to ⟦e-mail address⟧.", "Write to us.")] == ["Write to", "⟦e-mail address⟧.", "us."]
+
+
+def test_what_was_rejected_and_put_to_people_anew_keeps_one_line_and_tells_its_reason_to_who_opens_it() -> None:
+    log = lines.drafted()
+    lines.propose(log, SEND, "send_email", "send", needs=1, subject="E-mail", reason="She asked why.")
+    data = {"action": SEND, "digest": lines.DIGEST, "decision": NOTE, "verdict": "rejected", "round": 1}
+    log.add("action.decided", data, who="riley", reason="Attach the record.")
+    [before] = [each for each in items(fold(log.lines)) if each.kind == "proposal"]
+    assert before.facts and not before.folded, "it stands as it is until another takes its place"
+    lines.propose(log, NOTE, "send_email", "send", needs=1, subject="E-mail", reason="She asked why.")
+    first, second = (each for each in items(fold(log.lines)) if each.kind == "proposal")
+    assert (first.facts, [said(line) for line in first.lines]) == ((), ["Rejected at <At>, replaced by <At>."])
+    assert (first.more, [said(line) for line in first.folded]) == ("Its reason", ["She asked why."])
+    assert second.facts and second.state == "waiting"
+
+
+def test_a_time_is_said_once_for_what_happened_in_the_same_minute() -> None:
+    log = lines.begun()
+    log.add("note.posted", {}, who="agent", note="One.")
+    log.add("checkpoint.saved", {"after": "read_ticket#1"}, after=60)  # drawn under “Everything” alone
+    log.add("note.posted", {}, who="agent", note="Two.")
+    log.add("note.posted", {}, who="agent", note="Three.")
+    rows: list[Item] = list(fold(log.lines).sections[0].items)
+    again = same_minute(rows)
+    shown = [(said(row.said and (row.said,) or row.title)[:12], row.first in again) for row in rows if not row.quiet][-3:]
+    assert [each for _, each in shown] == [True, False, True], "a row that is not seen says nothing for the next"
+    assert not any(row.first in again for row in rows if row.quiet), "and it has a time of its own there"
+
+
+def test_a_planned_step_says_what_its_tool_will_do_and_whether_it_can_be_undone() -> None:
+    names = ("rows_note", "rows_back", "rows_send", "rows_read")
+    try:
+        tool(effect="write", title="Take it back", target="CRM", name=names[1])(lambda call: None)
+        tool(effect="write", title="Write it down", target="CRM", compensate=names[1], name=names[0])(lambda call: None)
+        tool(effect="send", title="Send it off", target="mail server", name=names[2])(lambda call: None)
+        tool(effect="read", title="Read it", target="CRM", name=names[3])(lambda call: None)
+        assert titles.will_do("Write it down") == "Changes the CRM. Can be undone."
+        assert titles.will_do("Send it off") == "Sent once, through the mail server. Can’t be undone."
+        assert titles.will_do("Read it") == titles.will_do("Have lunch") == ""
+    finally:
+        for name in names:
+            TOOLS.pop(name, None)
+
+
+def test_what_policy_allowed_without_asking_is_told_in_one_line_and_what_was_approved_with_the_proof() -> None:
+    effects = [each for each in items(fold(lines.finished().lines)) if each.kind == "effect"]
+    assert [(each.runs_on, len(each.lines)) for each in effects[:2]] == [(True, 2), (True, 3)]
+    assert "digests are the same" not in "".join(said(line) for line in effects[0].lines)
