@@ -280,7 +280,8 @@ def _answer(event: _Told) -> Evidence:
 
 def _drafted(event: _Told) -> Evidence:
     model = "a script" if event.data.get("scripted") else event.data["model"]
-    return Evidence(event.seq, "The draft", text=f"By {model}, prompt {event.data['prompt']} {event.data['prompt_version']}")
+    prompt = f"{event.data['prompt']} {event.data['prompt_version']}"
+    return Evidence(event.seq, "The draft", text=f"By {model}", name=prompt)  # an artifact made of it has a name of its own
 
 
 def _wanted(told: _Sorted, evidence: list[tuple[Evidence, _Told]], action: ProposedAction) -> list[UUID]:

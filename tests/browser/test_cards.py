@@ -215,7 +215,7 @@ def test_a_request_is_started_from_the_page_and_comes_to_its_card(
     message.write_text((REQUESTS / "note.eml").read_text().replace("00932", "01184").replace("Sofia\n", "Sofia Berg\n"))
     page = sign_in(new_context(viewport={"width": 1440, "height": 900}).new_page(), server, "Otto")
     page.goto(f"{server.base_url}/runs/new")
-    page.locator("select[name=agent]").select_option(label="back-office 1")
+    page.locator("select[name=agent]").select_option(label="back-office 2")
     expect(page.get_by_role("complementary", name="What will happen")).to_contain_text("Work out what to do")
     page.set_input_files("input[type=file]", message)
     page.get_by_role("button", name="Start run").click()

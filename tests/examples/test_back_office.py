@@ -369,6 +369,19 @@ def test_every_tool_of_the_back_office_has_a_rule_in_the_demo():
 
 
 @pytest.mark.django_db(transaction=True)
+def test_what_somebody_edited_of_a_record_stands_in_its_row_and_the_bar_says_which_of_the_two_is_approved(cast, client):
+    proposed = propose(cast, "change-of-address")
+    old, given = proposed.action, dict(exact.read(proposed.action).arguments)
+    after = given["after"] | {"billing_address": "Hutnicza 14, 81-061 Gdynia"}
+    made = editing.edit(old, by=person(cast.sam.pk), arguments=given | {"after": after}, digest=old.digest).action
+    client.force_login(cast.riley)
+    page = client.get(f"/actions/{made.pk}").content.decode()
+    assert page.count("<table") == 1 and f"<b>#{made.proposed_seq}, not #{old.proposed_seq}</b>" in page
+    row = page[page.index("Hutnicza 14, 81-061 Gdynia") :].partition("</tr>")[0]
+    assert f"#{old.proposed_seq}" in row and "<del>" in row and "Hutnicza 12, 81-339 Gdynia" in row
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_refund_comes_with_what_was_found_about_its_payment(cast):
     proposed = propose(cast, "refund")
     told = {each.title: each.text for each in background.around(proposed.action).evidence}
