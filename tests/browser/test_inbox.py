@@ -65,6 +65,7 @@ def test_riley_opens_three_that_are_alike_and_decides_on_two_together(page: Page
     page.keyboard.press("j")
     expect(page.get_by_text("2 of 3 opened")).to_be_visible()
     picture(page, "bulk")
+    page.wait_for_load_state()  # its keys are there
     page.keyboard.press("x")
     expect(page.get_by_role("heading", name="Two notes for the help desk")).to_be_visible()
     expect(page.get_by_text("You took it out.")).to_be_visible()
