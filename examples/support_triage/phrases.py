@@ -406,7 +406,7 @@ SUMMARIES = {
     "corrected_invoice": "They want {invoice} again, with the VAT number {vat} and not {vat_before}; it is due within 2 working days.",
     "vat_number_missing": "They want {invoice} with another VAT number but don’t say which, so the reply asks for it.",
     "amount_disputed": "They say that the amount of {invoice}, {amount}, is wrong; billing compares it within 2 working days.",
-    "refund": "They ask for a refund of {invoice}, {amount}, paid by {references}; billing decides within 3 working days.",
+    "refund": "They ask for a refund of {invoice}, {amount}, paid by {names}; billing decides within 3 working days.",
     "refund_unpaid": "They ask for a refund of {invoice}, {amount}, which has no payment, so the reply asks for the bank’s reference.",
     "invoice_not_found": "They ask about {invoice}, which is not on their account, so the reply asks for the account number.",
     "invoice_not_named": "They ask about an invoice without naming it, so the reply asks for its number.",

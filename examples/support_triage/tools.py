@@ -81,7 +81,7 @@ def tell_account(account: Arguments) -> tuple[str, str]:
             return f"{counted(len(paid)).capitalize()} settled payments, one invoice", f"{', '.join(ids[:-1])} and {ids[-1]}{told}"
     known = len(account["invoices"])
     told = f"{counted(known)} invoice{'' if known == 1 else 's'}, none paid twice" if known else "no invoice on this account"
-    return f"{account['name']}, customer {account['id']}", told.capitalize()
+    return account["name"], told.capitalize()
 
 
 @tool(
