@@ -1,8 +1,10 @@
 """Rules as people read them. Pure."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from uuid import UUID
 
 from access.templatetags.handrail import spell
@@ -12,6 +14,7 @@ from approvals.policy import Judgement
 from runs.engine.tools import TOOLS
 
 MARKS = 3
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,14 @@ class Line:
         told = {each.get("value", "").partition(" ")[2] for each in kept if each["what"] == "amount"}
         when = [said for of, said in zip(kept, self.conditions, strict=True) if not (_is_currency(of) and of["value"] in told)]
         return f"{self.tool} if {' and '.join(when)}" if when else self.tool
+
+    @property
+    def plainly(self) -> str:
+        """The same with the plain name of an argument: “invoice email” for `$.after.invoice_email`. Its rule has the path."""
+        paths = sorted({conditions.short(each["path"]) for each in self.rule.conditions if each.get("path")}, key=len, reverse=True)
+        return reduce(
+            lambda said, path: said.replace(path, _NAME.findall(path)[-1].replace("_", " ")), filter(_NAME.search, paths), self.covers
+        )
 
     @property
     def drawn(self) -> range:
