@@ -77,7 +77,7 @@ def _groups(workspace: Workspace) -> dict[str, ReviewerGroup]:
     return {group.name: group for group in ReviewerGroup.objects.filter(workspace=workspace, name__in=GROUPS, closed_at=None)}
 
 
-def _rule(workspace: Workspace, tool: str, name: str, hours: float, group: ReviewerGroup | None) -> Policy:
+def _rule(workspace: Workspace, tool: str, name: str, hours: float, group: ReviewerGroup | None = None) -> Policy:
     """The rule of one tool. Without hours to decide in, it asks nobody."""
     asks = {"outcome": "reviewers" if hours else "automatic", "quorum": 1, "group": group}
     times = {"expires_after": timedelta(hours=hours or 4), "grant_lasts": timedelta(hours=1), "recall_delay": timedelta()}

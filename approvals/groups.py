@@ -5,6 +5,7 @@ when somebody decides, under a lock of the group: of a decision and a change at 
 for what is not granted yet, and neither does what they approved before; both stay in the record.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
@@ -123,16 +124,37 @@ def listed(workspace_id: UUID) -> list[tuple[ReviewerGroup, list[User]]]:
     return [(each, [user for user in able if (each.pk, user.pk) in inside and each.closed_at is None]) for each in found]
 
 
-def of_actions(ids: Iterable[UUID]) -> dict[UUID, tuple[str, frozenset[UUID]]]:
-    """By action, for those about which a group is asked: what it is called, and who is in it. One query."""
+def of_actions(ids: Iterable[UUID]) -> dict[UUID, tuple[str, frozenset[UUID], frozenset[UUID], int]]:
+    """By action, for those about which a group is asked: what it is called, who is in it, who of them approved, and how many must.
+
+    Two queries at most.
+    """
     wanted = list(ids)
     if len(wanted) > MANY and not ReviewerGroup.objects.exists():
         return {}
     rows = ProposedAction.objects.filter(pk__in=wanted, policy__group__isnull=False)
-    found: dict[UUID, tuple[str, frozenset[UUID]]] = {}
-    for pk, name, closed, user in rows.values_list("pk", *(f"policy__group__{each}" for each in ("name", "closed_at", "members__user"))):
-        there = found.get(pk, (name, frozenset()))[1]
-        found[pk] = (name, there | {user} if user is not None and closed is None else there)
+    named: dict[UUID, tuple[str, int]] = {}
+    inside: dict[UUID, dict[UUID, int]] = defaultdict(dict)
+    told = ("name", "closed_at", "members__user", "members__since")
+    for pk, quorum, name, closed, user, since_ in rows.values_list("pk", "policy__quorum", *(f"policy__group__{each}" for each in told)):
+        named[pk] = (name, quorum)
+        if user is not None and closed is None:
+            inside[pk][user] = since_
+    approved = _approved(named) if named else {}
+    return {pk: (name, frozenset(inside[pk]), _counted(approved.get(pk, ()), inside[pk]), quorum) for pk, (name, quorum) in named.items()}
+
+
+def _counted(given: Iterable[tuple[UUID, int]], since_: Mapping[UUID, int]) -> frozenset[UUID]:
+    """Whose approvals count: who has been in the group ever since."""
+    return frozenset(user for user, version in given if user in since_ and since_[user] <= version)
+
+
+def _approved(ids: Collection[UUID]) -> dict[UUID, list[tuple[UUID, int]]]:
+    """By action, who approved it as it is, and which version of its group they were in then."""
+    given = Decision.objects.filter(action__in=ids, verdict="approved", round=F("action__round"), digest=F("action__digest"))
+    found: dict[UUID, list[tuple[UUID, int]]] = defaultdict(list)
+    for pk, reviewer, version in given.values_list("action", "reviewer", "group_version"):
+        found[pk].append((reviewer, version or 0))
     return found
 
 

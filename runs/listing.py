@@ -3,12 +3,11 @@
 import base64
 import binascii
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from operator import and_
-from typing import Any
+from operator import and_, or_
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -16,13 +15,17 @@ import orjson
 from django.db.models import BigIntegerField, Case, Count, Exists, IntegerField, OuterRef, Q, QuerySet, TextField, Value, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
+from django.db.models.lookups import LessThanOrEqual
 
 from access import rules
 from access.ids import NotAReference, parse_reference
 from access.models import Agent, Membership, User
 from access.rules import Actor
 from config import clock
-from runs import asked, folding
+from runs import asked, awaited, folding, log
+from runs.asked import Asked
+from runs.awaited import PEOPLE
+from runs.engine import budget
 from runs.heard import Heard, heard_of
 from runs.lifecycle import State
 from runs.models import Run
@@ -49,21 +52,10 @@ SHADES = {"stuck": "parked", "undoing": "compensating"}
 VIEWS = {
     "": "All runs",
     "people": "Waiting on people",
+    "soon": "Due within the hour",
     "week": "Started this week",
     "mine": "Owned by you",
     "budget": "Over half the budget",
-}
-PEOPLE = ("decision", "answer", "budget", "outcome", "signal")
-WAITS = {
-    "answer": "An answer",
-    "budget": "A bigger budget",
-    "timer": "A set time",
-    "webhook": "A webhook",
-    "outcome": "Somebody to say what happened",
-    "retry": "The next try",
-    "unfreezing": "The end of a freeze",
-    "signal": "Somebody to add context",
-    "child": "A run that it started",
 }
 
 
@@ -242,12 +234,15 @@ def _condition(view: str, actor: Actor) -> Q:
     match view:
         case "people":
             return Q(state__in=asked.ASKING, waiting__on__in=PEOPLE)
+        case "soon":
+            soon = Value(log.stamp(clock.now() + timedelta(hours=1)))
+            return _condition("people", actor) & Q(LessThanOrEqual(KeyTextTransform("until", "waiting"), soon))
         case "week":
             return Q(created_at__gte=clock.now() - timedelta(days=7))
         case "mine":
             return Q(owner_id=actor.user_id)
         case "budget":
-            return _over_half("tokens") | _over_half("cost_micro") | _over_half("working_ms")
+            return reduce(or_, (_over_half(name) for name in budget.NAMES))
     return Q()
 
 
@@ -274,7 +269,7 @@ def _facets(runs: QuerySet[Run], actor: Actor, wanted: Wanted) -> tuple[list[Fac
         if not wanted.team or (team or "").lower() == wanted.team.lower():
             counts[agent] += count
     names = rules.visible(actor, Agent, "runs.view").order_by("name").values_list("name", flat=True).distinct()[:50]
-    agents = [Facet(name, name, counts.get(name, 0), name in wanted.agents) for name in names]
+    agents = [Facet(name, name, counts[name], name in wanted.agents) for name in names if name in counts or name in wanted.agents]
     named = sorted((name for name in of_teams if name), key=str.lower)
     if not named or (len(of_teams) < 2 and not wanted.team):
         return agents, []
@@ -285,7 +280,8 @@ def _facets(runs: QuerySet[Run], actor: Actor, wanted: Wanted) -> tuple[list[Fac
 def _views(runs: QuerySet[Run], actor: Actor, chosen: str) -> list[Facet]:
     counted = {key or "all": Count("pk", filter=_condition(key, actor)) if key else Count("pk") for key in VIEWS}
     counts = runs.order_by().aggregate(**counted)
-    return [Facet(key, word, counts[key or "all"], key == chosen) for key, word in VIEWS.items()]
+    facets = [Facet(key, word, counts[key or "all"], key == chosen) for key, word in VIEWS.items()]
+    return [facet for facet in facets if facet.count or facet.chosen or not facet.key]  # one with nothing in it is no view of anything
 
 
 # Pages --------------------------------------------------------------------------------------------------------------------------------
@@ -363,64 +359,21 @@ def _rows(runs: list[Run], actor: Actor) -> list[Row]:
     return [replace(row, asks=heard[row.run.pk].asked) if titles[row.run.title.rendition] > 1 and row.on_people else row for row in rows]
 
 
-def _row(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Actor) -> Row:
+def _row(run: Run, heard: Heard, people: Mapping[UUID, Asked], actor: Actor) -> Row:
     waiting = int(run.state in asked.ASKING and run.waiting.get("on") in ("decision", "outcome"))
     stays = max(heard.done - heard.undone, 0)
     marks = ("done",) * stays + ("undone",) * heard.undone + ("waiting",) * waiting
     told = f"{stays} done, {heard.undone} undone, {waiting} waiting"
-    until = moment(run.waiting.get("until")) if run.state in asked.ASKING else None
-    words, strong = _waits_for(run, heard, people, actor)
+    on_people = run.state in asked.ASKING and run.waiting.get("on") != "webhook"  # what is sent from outside has its own time
+    until = moment(run.waiting.get("until")) if on_people else None
+    words, strong = awaited.told(run, heard, people.get(run.pk), actor)
     why = heard.why if State(run.state) in (State.PARKED, State.STALLED) else ""
-    nothing = _came_to_nothing(run, heard)
+    nothing = awaited.came_to_nothing(run, heard)
     return Row(run, words, marks[-MARKS:], max(len(marks) - MARKS, 0), told, percent_of(run), until, strong, why, nothing)
-
-
-def _waits_for(run: Run, heard: Heard, people: Mapping[UUID, Iterable[Any]], actor: Actor) -> tuple[str, bool]:
-    """What the run waits for or does, in a few words; and whether somebody has to do something about it."""
-    match State(run.state):
-        case _ if asked.decision(run):
-            return _reviewers(run, people.get(run.pk, ()), actor), False
-        case State.WAITING:
-            on = run.waiting.get("on", "")
-            if on == "outcome" and run.waiting.get("until"):
-                return "The next look at what became of it", False
-            if on == "timer" and run.waiting.get("action"):
-                return "The end of the time to recall", False
-            return WAITS.get(on, "Something"), on in PEOPLE
-        case State.QUEUED | State.RUNNING:
-            return (
-                f"{heard.step_title}, step {heard.step} of {heard.steps}" if heard.step_title else "At work" if heard.steps else "Starting"
-            ), False
-        case State.PARKED | State.STALLED:
-            return "An operator", True
-        case State.CANCELLING | State.COMPENSATING if run.waiting.get("on") == "outcome" and not run.waiting.get("until"):
-            return WAITS["outcome"], True
-        case State.CANCELLING:
-            return "The outcome of what is under way", False
-        case State.SUCCEEDED if _came_to_nothing(run, heard):
-            return f"Nothing was done: {heard.refused}", False
-        case State.FAILED | State.CANCELLED:
-            return heard.why, False
-    return "", False  # what it was stuck by is no longer so
-
-
-def _came_to_nothing(run: Run, heard: Heard) -> bool:
-    return run.state == State.SUCCEEDED.value and bool(heard.refused) and not heard.done
-
-
-def _reviewers(run: Run, people: Iterable[Any], actor: Actor) -> str:
-    """Whom a decision waits for, by name: never somebody to whom the run is their own."""
-    own = {str(run.owner_id), str(run.agent.owner_id), run.starter_id}
-    names = ["You" if str(person.pk) == actor.id else person.name for person in people if str(person.pk) not in own]
-    if not names:
-        return "Somebody who may decide"
-    if (needs := run.waiting.get("needs") or 1) > 1:
-        return " and ".join(names) if len(names) == needs < 4 else f"{needs} reviewers"
-    return " or ".join(names) if len(names) < 3 else f"{names[0]}, {names[1]} or {len(names) - 2} more"
 
 
 def percent_of(run: Run) -> int | None:
     """How much of its tightest budget is used; None without a budget."""
-    used = {"tokens": run.tokens, "cost_micro": run.cost_micro, "working_ms": run.working_ms}
-    shares = [100 * used[name] / limit for name, limit in run.budgets.items() if name in used and limit]
+    used = budget.used(run)
+    shares = [100 * used[name] / limit for name in used if (limit := run.budgets.get(name))]
     return min(100, round(max(shares))) if shares else None

@@ -155,10 +155,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Group:
-    """Some of those who may decide: of an action about which they are asked, nobody else may."""
+    """Some of those who may decide: of an action about which they are asked, nobody else may. `approved`: who did already, of `needs`."""
 
     name: str
     people: frozenset[UUID]
+    approved: frozenset[UUID] = frozenset()
+    needs: int = 1
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,20 @@ def test_a_page_of_a_run_names_only_those_of_the_group(cast, tess, finance):
     proposed = propose_mail(cast)
     assert "Waiting for Finance" in page(cast.riley, proposed.url())
     assert "Riley or Sam can decide." in page(cast.morgan, f"/runs/{proposed.run.pk}")
-    assert "Riley or Sam" in page(cast.morgan, "/runs") and "Tess" not in page(cast.morgan, "/runs")
+    assert "1 in Finance" in page(cast.morgan, "/runs") and "Tess" not in page(cast.morgan, "/runs")
+
+
+def test_the_list_says_how_many_more_of_the_group_and_names_the_one_who_is_left(cast, tess, finance):
+    group = made(cast, cast.riley, cast.sam, tess, name="Ledger")
+    asks(cast, group, quorum=2)
+    proposed = propose_mail(cast)
+    assert "2 in Ledger" in page(cast.morgan, "/runs")
+    approve(proposed, cast.riley)
+    assert "1 more in Ledger" in page(cast.morgan, "/runs")
+    put(cast, group, cast.riley, cast.sam)
+    assert "Priya Waiting Sam " in page(cast.morgan, "/runs") and "Priya Waiting You " in page(cast.sam, "/runs")
+    put(cast, group, cast.sam, tess)
+    assert "2 in Ledger" in page(cast.morgan, "/runs"), "an approval of who was taken out counts no more"
 
 
 def test_many_groups_are_listed_a_page_at_a_time(cast, django_assert_max_num_queries):

@@ -387,7 +387,9 @@ def some(cast: Cast) -> dict[str, Run]:
         "failed": play(cast, failed, ref="RN-FA1D", title="Invoice run", created_at=ago(3)),
         "waiting": play(cast, lines.proposed(), ref="RN-WA1T", title="Ticket ZN-4821", created_at=ago(5)),
         "running": play(cast, lines.drafted(), ref="RN-RVN1", title="Ticket ZN-4840", owner=cast.otto, tokens=300_000),
-        "cancelled": play(cast, lines.cancelled(), ref="RN-CA7C", title="Address change", created_at=ago(1)),
+        "cancelled": play(
+            cast, lines.cancelled(), ref="RN-CA7C", title="Address change", created_at=ago(1), steps=9, budgets={"steps": 16}
+        ),
     }
 
 
@@ -412,7 +414,8 @@ def test_what_waits_for_people_stands_first_then_what_runs_then_what_ended_newes
         ("agent=support-triage&state=done", ["RN-D0NE"]),
         ("agent=nobody", []),
         ("view=people", ["RN-WA1T"]),
-        ("view=budget", ["RN-RVN1"]),
+        ("view=budget", ["RN-RVN1", "RN-CA7C"]),
+        ("view=soon", ["RN-WA1T"]),
         ("state=nonsense&view=nonsense&older=nonsense&n=x", ["RN-WA1T", "RN-RVN1", "RN-CA7C", "RN-FA1D", "RN-D0NE"]),
     ],
 )
@@ -420,6 +423,14 @@ def test_runs_are_found_by_state_word_agent_and_view(
     cast: Cast, sign_in: SignIn, some: dict[str, Run], query: str, found: list[str]
 ) -> None:
     assert listed(page(sign_in(cast.morgan), f"/runs?{query}")) == found
+
+
+def test_the_most_used_budget_is_told_its_steps_too_and_what_holds_nothing_is_no_view(
+    cast: Cast, sign_in: SignIn, some: dict[str, Run]
+) -> None:
+    html = page(sign_in(cast.morgan), "/runs")
+    assert 'data-p="56"' in html and "56 %" in html
+    assert "Over half the budget" in html and "Owned by you" not in html
 
 
 def test_an_empty_answer_says_why_and_offers_one_way_on(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
