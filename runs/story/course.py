@@ -5,8 +5,8 @@ from datetime import datetime
 
 import orjson
 
-from runs.story.draft import Draft, Waiting, awaited, sentence, tells
-from runs.story.shapes import At, Code, Effect, Elsewhere, Moment, Part, Rich, Step, Text, Told, Tool
+from runs.story.draft import Draft, Waiting, awaited, milliseconds, sentence, tells
+from runs.story.shapes import At, Code, Effect, Elsewhere, Moment, Part, Rich, Step, Text, Told, Took, Tool
 from runs.story.wire import Line, object_of, spoken
 
 PARKED = {
@@ -92,7 +92,7 @@ def resumed(draft: Draft, line: Line) -> None:
     if reason in HEARD or draft.state not in HELD:  # a process of an agent outside that takes it over changes nothing about that
         draft.move("running", line)
     if reason in HEARD:
-        draft.add(line, "state", (HEARD[reason],), quiet=reason != "heard")
+        draft.add(line, "state", (HEARD[reason],), quiet=reason != "heard" or _was_silent(draft, line))
     elif reason == "lease_expired":
         title = ("Its worker was lost. Another went on from the last completed step",)
         draft.add(line, "state", title, icon="warn", state="waiting")
@@ -137,7 +137,19 @@ def paused(draft: Draft, line: Line) -> None:
 def stalled(draft: Draft, line: Line) -> None:
     since = line.moment("since")
     draft.move("stalled", line, ("Nothing was heard of it since ", Moment(since), ".") if since else ())
-    draft.add(line, "block", ("The agent went silent",), icon="fail", state="failed", lines=(draft.why,) if draft.why else ())
+    row = draft.add(line, "block", ("The agent went silent",), icon="fail", state="failed", lines=(draft.why,) if draft.why else ())
+    draft.silent = (row.first, since or line.at)
+
+
+def _was_silent(draft: Draft, line: Line) -> bool:
+    """Whether the row that said “went silent” now says how long it was; it is no trouble any more."""
+    row, since = draft.silent
+    if row not in draft.rows:
+        return False
+    title: Rich = ("The agent was silent for ", Took(milliseconds(since, line.at)))
+    draft.change(row, kind="state", icon="", state="", minor=True, title=title, lines=())
+    draft.silent = (0, line.at)
+    return True
 
 
 @tells("run.parked")

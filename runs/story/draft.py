@@ -7,7 +7,7 @@ from typing import Any
 
 from runs import vocabulary
 from runs.story.shapes import Action, Effect, Item, Made, Rich, Text, Told, Took, Tool, Usage, Who
-from runs.story.wire import Line
+from runs.story.wire import EPOCH, Line
 
 Tell = Callable[["Draft", Line], None]
 TELLERS: dict[str, Tell] = {}
@@ -121,6 +121,7 @@ class Draft:
         self.contents: dict[str, Text] = {}  # name of an artifact → what its newest version says
         self.usage = Usage()
         self.waiting: Waiting | None = None
+        self.silent: tuple[int, datetime] = (0, EPOCH)  # the row that says that its agent went silent, and since when it was
         self.milestone: tuple[int, Text | None] = (0, None)  # the row of the last one, and what it said
 
     # rows --------------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from runs import vocabulary
 from runs.story import raw, titles
-from runs.story.shapes import Item, Section, Story, Text, Who
+from runs.story.shapes import Item, Section, Story, Text, Took, Who
 from runs.story.wire import read
 from runs.timeline import Fold, fold
 from tests.runs import lines
@@ -64,6 +64,17 @@ def test_a_run_that_was_not_allowed_its_reply_says_so_and_why() -> None:
     assert [said(line) for line in story.now.lines] == ["“Name the amount.”", "Nothing was done outside."]
     [card] = [each for each in items(story) if each.kind == "proposal"]
     assert said(card.lines[-1]) == "Rejected at <At>, so nothing was sent."
+
+
+def test_an_agent_that_was_heard_of_again_was_silent_for_a_time_and_is_no_trouble_any_more() -> None:
+    log = lines.begun()
+    silent = log.add("run.stalled", {"since": log.until(-30)}, after=10)
+    assert fold(log.lines).state == "stalled"
+    log.add("run.resumed", {"reason": "heard", "worker": "host-a:1", "token": 1}, after=20)
+    story = fold(log.lines)
+    row = next(item for section in story.sections for item in section.items if item.first == silent)
+    assert (row.kind, row.state, row.minor, said(row.title)) == ("state", "", True, "The agent was silent for <Took>")
+    assert row.title[1] == Took(60_000) and story.state == "running"
 
 
 def test_a_request_that_is_void_tells_its_reason_to_who_opens_it() -> None:
