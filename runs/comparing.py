@@ -16,8 +16,13 @@ from runs.beside.words import word_by_word
 from runs.models import Run
 from runs.story.course import changed_input
 from runs.story.shapes import Rich, Text
+from runs.story.wire import object_of, spoken
 
-FOLDED = 3  # rows in a row that are the same are folded, from so many on
+FOLDED = 2  # rows in a row that are the same are folded, from so many on
+TITLES = ("title", "subject")  # what stands in the row as its title
+LEFT_WHOLE = ("reason", "note", "body", "detail")  # two that share few words are two sentences, and not one that was changed
+CHANGED = 0.4  # how much of both must be the same then
+SENTENCE = 40  # characters of a difference that is not shown a second time
 SAID = {"input": "what it was asked", "output": "what it answered", "result": "what it gave", "content": "the content", "html": "the HTML"}
 
 
@@ -82,9 +87,10 @@ class Comparison:
         return tuple(changed_input(line.text("input"))) if line else ()
 
     @property
-    def renamed(self) -> bool:
-        """Whether the fork is called as its parent is, so that what it has of its own names it better."""
-        return self.forked and self.first.run.called == self.second.run.called
+    def told(self) -> Text | None:
+        """What the fork was told that its parent was not, if it is one thing."""
+        words = [part for change in self.changed for part in change if isinstance(part, Text)]
+        return words[-1] if len(self.changed) == 1 and words else None
 
     @property
     def after_trunk(self) -> int:
@@ -136,7 +142,7 @@ def compare(one: Run, other: Run, actor: Actor) -> Comparison:
     if forked:
         first.after, second.after = other.forked_seq, 1
         second.told_again = _told_again(second.lines)
-    pairs = tuple(_pairs(legs(first), legs(second, part_at(first) if forked else "")))
+    pairs = tuple(_once(list(_pairs(legs(first), legs(second, part_at(first) if forked else "")))))
     trunk = 0 if forked else next((at for at, pair in enumerate(pairs) if not pair.same), len(pairs))
     return Comparison(first, second, forked, pairs, tuple(figures(first, second)), trunk)
 
@@ -162,24 +168,78 @@ def _pairs(first: list[Leg], second: list[Leg]) -> Iterator[Pair]:
         yield from (Pair(None, right, False, right.part) for right in second[at:upto])
 
 
+@dataclass(frozen=True)
+class Read:
+    """Two texts that are worth reading beside each other: under which name, and both."""
+
+    name: str
+    before: Text
+    after: Text
+
+
 def _pair(left: Leg, right: Leg) -> Pair:
     if left.key and left.key == right.key:
         right = replace(right, more="Happened only once: outside it was recognised as the same.")
     names = [name for name in {**left.marks, **right.marks} if left.marks.get(name) != right.marks.get(name)]
     if not names:
         return Pair(left, right, left.told == right.told, left.part or right.part)
-    readable = next((name for name in names if _readable(left.shown.get(name)) and _readable(right.shown.get(name))), None)
-    if readable:
-        before, after = word_by_word(left.shown[readable], right.shown[readable])
-        left, right = replace(left, pieces=before), replace(right, pieces=after)
-    hidden = [
-        SAID.get(name) or f"the {name.replace('_', ' ')}"
-        for name in names
-        if name != readable or not any(piece.kind for piece in left.pieces + right.pieces)
-    ]
-    told = f"{', '.join(hidden[:-1])}{' and ' if hidden[1:] else ''}{hidden[-1]} differ{'' if hidden[1:] else 's'}." if hidden else ""
-    left, right = (replace(leg, more=" ".join(filter(None, [leg.more, told[:1].upper() + told[1:]]))) for leg in (left, right))
-    return Pair(left, right, False, left.part or right.part)
+    read = next(filter(None, (_words_of(name, left, right) for name in names if name not in TITLES)), None)
+    if read:
+        before, after = word_by_word(read.before, read.after)
+        if read.name not in LEFT_WHOLE or _alike(read):
+            left, right = replace(left, pieces=before), replace(right, pieces=after)
+    shown = {*TITLES, read.name, *({"html"} if read.name == "body" else ())} if read else {*TITLES}  # the HTML is the same letter once more
+    more = _differ([SAID.get(name) or f"the {name.replace('_', ' ')}" for name in names if name not in shown], too=read is not None)
+    left = left if read else replace(left, more=" ".join(filter(None, [left.more, more])))
+    return Pair(left, replace(right, more=" ".join(filter(None, [right.more, more]))), False, left.part or right.part)
+
+
+def _alike(read: Read) -> bool:
+    """Whether one of both texts is the other, changed."""
+    return SequenceMatcher(None, read.before.text.split(), read.after.text.split(), autojunk=False).ratio() >= CHANGED
+
+
+def _differ(names: Sequence[str], *, too: bool) -> str:
+    """The HTML and the reason differ. Empty for nothing."""
+    listed = f"{', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]} differ{'' if names[1:] else 's'}" if names else ""
+    return f"{listed[:1].upper()}{listed[1:]}{', too' if too else ''}." if listed else ""
+
+
+def _words_of(name: str, left: Leg, right: Leg) -> Read | None:
+    """What differs under this name as words; of two JSON objects the first field that does. None if there are no words to show."""
+    before, after = left.shown.get(name), right.shown.get(name)
+    if _readable(before) and _readable(after):
+        return Read(name, before, after) if before and after and before.text != after.text else None
+    old, new = _fields(before), _fields(after)
+    field = next((each for each in {**old, **new} if old.get(each) != new.get(each)), None)
+    if field is None or before is None or after is None:
+        return None
+    one, other = (Text(f"{spoken(field)}: {each.get(field) or 'none'}", text.label) for each, text in ((old, before), (new, after)))
+    return Read(name, one, other)
+
+
+def _fields(text: Text | None) -> dict[str, str]:
+    """The fields of a JSON object that hold words."""
+    if text is None or text.media_type != "application/json" or text.label == "secret":
+        return {}
+    listed = {name: each if isinstance(each, list) else [each] for name, each in object_of(text).items()}
+    return {name: ", ".join(each) for name, each in listed.items() if all(isinstance(one, str) for one in each)}
+
+
+def _once(pairs: Sequence[Pair]) -> Iterator[Pair]:
+    """Without a difference that a row above shows already, word for word: it is named instead."""
+    seen: dict[tuple[tuple[str, str], ...], Pair] = {}
+    for pair in pairs:
+        marked = tuple((piece.kind, piece.text) for leg in (pair.first, pair.second) if leg for piece in leg.pieces if piece.kind)
+        earlier = seen.setdefault(marked, pair) if sum(len(text) for _, text in marked) >= SENTENCE else pair
+        if earlier is pair or not (pair.first and pair.second and earlier.first and earlier.second):
+            yield pair
+            continue
+        yield replace(pair, first=_as_in(pair.first, earlier.first), second=_as_in(pair.second, earlier.second))
+
+
+def _as_in(leg: Leg, earlier: Leg) -> Leg:
+    return replace(leg, pieces=(), text=None, more=f"{leg.more} Its text differs as in #{earlier.seq}.".strip())
 
 
 def _readable(text: Text | None) -> bool:

@@ -24,6 +24,7 @@ class Figure:
 
 
 def figures(first: Side, second: Side) -> Iterator[Figure]:
+    yield Figure("Report", *map(_report, (first, second)))
     yield Figure("Left the company", *map(_left, (first, second)))
     yield Figure("People who decided", *map(_people, (first, second)))
     yield Figure("Cost", *map(_cost, (first, second)))
@@ -31,6 +32,12 @@ def figures(first: Side, second: Side) -> Iterator[Figure]:
     yield Figure("From begin to end", *map(_took, (first, second)))
     yield Figure("Evidence checks", *(evidence.summary(side.view.checks) for side in (first, second)))
     yield Figure("Plan", *map(_plan, (first, second)))
+
+
+def _report(side: Side) -> str:
+    """What it reported last, in its own words: a rendition."""
+    titles = [text.text for line in side.own if line.type == "report.published" and (text := line.text("title"))]
+    return titles[-1] if titles else "None" if side.run.ended_at else "None yet"
 
 
 def _left(side: Side) -> str:
@@ -56,7 +63,8 @@ def _cost(side: Side) -> str:
 
 
 def _worked(side: Side) -> str:
-    return spell(sum(line.count("ms") for line in side.own if line.type in ("tool.ended", "model.called")) / 1000)
+    seconds = sum(line.count("ms") for line in side.own if line.type in ("tool.ended", "model.called")) / 1000
+    return spell(seconds) if seconds >= 1 else "Under a second"
 
 
 def _took(side: Side) -> str:

@@ -1,6 +1,7 @@
 """The rows of one run, for comparing it with another: what each is about, what it says, and fingerprints of that."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -194,8 +195,7 @@ def _title(line: Line, text: Text | None, tools: Mapping[str, str]) -> tuple[Ric
     """What a row says, and the text below that, if there is more."""
     match line.type:
         case "run.forked":
-            changes = tuple(part for change in changed_input(line.text("input")) for part in ("; ", *change))[1:]
-            return (line.who, *((" changed the input: ", *changes) if changes else (" forked it",))), line.text("note")
+            return (line.who, " changed the input" if line.text("input") else " forked it"), _told_fork(line) or line.text("note")
         case "signal.received" | "deadletter.resolved":
             return (line.who, ": ", *raw.told(line, tools)), text
         case "action.decided":
@@ -213,9 +213,20 @@ def _title(line: Line, text: Text | None, tools: Mapping[str, str]) -> tuple[Ric
     return raw.told(line, tools), text
 
 
+def _told_fork(line: Line) -> Text | None:
+    """What the fork was told, in the words of whoever forked it, if it is one thing."""
+    changes = list(changed_input(line.text("input")))
+    words = [part for change in changes for part in change if isinstance(part, Text)]
+    return words[-1] if len(changes) == 1 else Text("; ".join(part.text for part in words), words[0].label) if words else None
+
+
 def _shown_arguments(canonical: Text) -> dict[str, Text]:
     arguments = object_of(canonical).get("arguments", {})
     return {name: Text(value) for name, value in arguments.items() if isinstance(value, str)} if isinstance(arguments, dict) else {}
+
+
+CITING = ("reason", "detail")  # what an agent says of its own run
+NUMBER = re.compile(rb"#(\d{1,9})")
 
 
 def _with_marks(run: Run, legs: list[Leg]) -> list[Leg]:
@@ -230,6 +241,8 @@ def _marked(leg: Leg, payloads: Mapping[str, Payload]) -> Leg:
     marks: dict[str, str] = {}
     for role, payload in payloads.items():
         content = vault.opened(payload) or b""
+        if role in CITING:  # the same thing stands at another event in each log
+            content = NUMBER.sub(lambda cited: b"#" if int(cited[1]) < leg.seq else cited[0], content)
         marks |= _arguments(content) if role == "canonical" else {role: hashlib.sha256(content).hexdigest()}
     return replace(leg, marks=marks)
 
@@ -265,6 +278,8 @@ def _more(line: Line) -> str:
             cost = amount("cost_micro", line.count("cost_micro")) if line.count("cost_micro") else ""
             said = [line.word("model"), f"{tokens:,} tokens" if tokens else "", cost]
             return f"{', '.join(part for part in said if part)}." if not line.flag("scripted") else ""
+        case "run.forked" if line.text("input") and (why := line.text("note")):
+            return f"Why: {why.text}"
         case "action.proposed":
             files, needs = line.count("attachments"), line.count("needs")
             told = f"{files} attachment{'' if files == 1 else 's'}. " if files else ""

@@ -7,6 +7,7 @@ survive a fork. What was done outside and is done in both with the same input ke
 
 import hashlib
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -57,6 +58,10 @@ class Cut:
     first: JournalEntry | None = None
 
 
+FORKED = re.compile(r", (with other [\w ]{1,120}|forked after #\d+)$")  # how a fork's own title ends
+MAX_TITLE = 200
+
+
 def fork(parent: Run, *, by: Actor, key: str, step: str = "", at: int = 0, edits: Mapping[str, Any] | None = None, note: str = "") -> Run:
     """A run that goes on from a point of `parent`, queued for a worker. The same `key` again gives the run that it started.
 
@@ -78,7 +83,7 @@ def fork(parent: Run, *, by: Actor, key: str, step: str = "", at: int = 0, edits
         kept = _payload(row, orjson.dumps(changed)) if changed else None
         made = starting.start_fork(
             row,
-            title=(vault.opened(row.title) or b"").decode() or f"Run {row.ref}",
+            title=_title(row, changed, cut),
             given=_input(row, {} if cut.first else changed),
             version=known.version,
             budgets=_left(row, cut),
@@ -89,6 +94,13 @@ def fork(parent: Run, *, by: Actor, key: str, step: str = "", at: int = 0, edits
         if row.lineage is None:
             held.change(lineage=row.pk)
     return made
+
+
+def _title(row: Run, changed: Mapping[str, Any], cut: Cut) -> str:
+    """What the fork is called: as its parent, and by what is different, so that they are told apart in a list."""
+    called = FORKED.sub("", (vault.opened(row.title) or b"").decode() or f"Run {row.ref}")
+    names = " and ".join(name.replace("_", " ").replace("-", " ").strip() for name in changed)
+    return f"{called}, with other {names}"[:MAX_TITLE] if names else f"{called}, forked after #{cut.seq}"[:MAX_TITLE]
 
 
 def cut_at(run: Run, step: str) -> Cut:

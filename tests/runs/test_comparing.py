@@ -1,12 +1,18 @@
 """Two runs beside each other: rows are matched by what they are about, compared by the bytes, and shown as renditions."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 from django.test import Client
 
 from access.rules import person
 from approvals import policy
 from runs import comparing, presenting
-from runs.beside.words import word_by_word
+from runs.beside import legs as beside_legs
+from runs.beside.legs import Leg
+from runs.beside.words import Piece, word_by_word
+from runs.comparing import Pair, _once
 from runs.engine import forking
 from runs.models import Run
 from runs.story.shapes import Text
@@ -67,7 +73,9 @@ def test_what_differs_is_named_and_shown_word_by_word(cast, run):
     assert [(piece.kind, piece.text) for piece in kept.first.pieces if piece.kind] == [("del", "tea.")]
     assert [(piece.kind, piece.text) for piece in kept.second.pieces if piece.kind] == [("ins", "coffee.")]
     asked = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "model")
-    assert not asked.same and "What it was asked" in asked.second.more
+    assert not asked.same and asked.second.more == "What it was asked differs, too."
+    answers = [[piece.text for piece in leg.pieces if piece.kind] for leg in (asked.first, asked.second)]
+    assert answers == [["tea."], ["coffee."]], "of what it answered the field that differs"
     assert not [piece for pair in found.pairs if pair.first for piece in pair.first.pieces if not piece.kind and "\n" in piece.text]
     action = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "action" and "say" in pair.first.about[1])
     assert not action.same and [piece.text for piece in action.second.pieces if piece.kind == "ins"] == ["coffee."]
@@ -120,3 +128,22 @@ def test_words_beside_each_other_that_differ_are_one_difference():
     assert [(p.kind, p.text) for p in right] == [("", "So: "), ("ins", "The credit note is agreed."), ("", " Kind regards")]
     alike = word_by_word(Text("One two three"), Text("One 2 three"))
     assert [[p.text for p in pieces] for pieces in alike] == [["One ", "two", " three"], ["One ", "2", " three"]]
+
+
+def test_numbers_of_events_are_no_difference_where_a_run_cites_itself_and_are_one_in_what_it_wrote(monkeypatch):
+    def marks(leg: Leg, role: str, content: bytes) -> dict[str, str]:
+        monkeypatch.setattr(beside_legs.vault, "opened", lambda payload: content)
+        return dict(beside_legs._marked(leg, {role: SimpleNamespace()}).marks)
+
+    leg = Leg(30, ("milestone",), "", (), None, "", "", "", None)
+    said = [[marks(leg, role, text) for text in (b"From #9 and #15.", b"From #4 and #5.")] for role in ("detail", "content")]
+    assert said[0][0] == said[0][1] and said[1][0] != said[1][1]
+    assert marks(leg, "detail", b"Order #3111") != marks(leg, "detail", b"Order #3112"), "no event of this run"
+
+
+def test_a_long_difference_is_shown_once_and_named_after_that():
+    marked = (Piece("ins", "We will offer a credit note on the next invoice."),)
+    legs = [Leg(seq, ("x",), "", (), Text("t"), "", "", "", None, pieces=marked) for seq in (8, 11)]
+    shown, named = _once([Pair(leg, replace(leg, seq=leg.seq + 20), False) for leg in legs])
+    assert shown.second and shown.second.pieces and named.second and not named.second.pieces
+    assert named.second.more == "Its text differs as in #28."
