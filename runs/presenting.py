@@ -172,6 +172,8 @@ class View:
             return overview.word_of(overview.open_step(self.story))
         if self.run.state == "waiting":
             return WAITING_WORDS.get(self.story.now.waits_for, "")
+        if self.run.state == "cancelling" and self.run.waiting.get("on") == "outcome":  # nothing is undone before that is known
+            return "Waiting for an outcome"
         return NOTHING_DONE if self.state_key == "rejected" else ""
 
     @property

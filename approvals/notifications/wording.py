@@ -12,6 +12,7 @@ from access import second_admin
 from access.characters import has_hidden
 from access.models import AskedChange
 from approvals.inbox import RISKS
+from approvals.models import Grant
 from approvals.notifications import quiet
 from approvals.notifications.models import Notice
 from config import clock
@@ -19,6 +20,7 @@ from runs.engine.tools import TOOLS
 from runs.lifecycle import State
 
 SILENT = "Its agent went silent. Start it again: it goes on from what was done. Or cancel the run."
+UNCLEAR = "Its agent went silent, and what became of something that it took to run is not known. Say that first; then start it again."
 OF_RUNS = ("ended", "stuck", "handed", "asks", "budget")  # their titles name the run
 BLANKS = re.compile(r"\s+")
 ENDED = {"succeeded": "is done", "failed": "failed", "cancelled": "was cancelled"}
@@ -110,7 +112,7 @@ def _parts(notice: Notice, zone: str) -> list[str]:
         "alarm": "Nothing was run.",
         "glass": "Each step is marked in the access log. Once it is over, an admin reviews it.",
         "confirm": "Another admin asked for it, and can’t confirm it. Nothing changes until somebody does.",
-        "stuck": SILENT if _is_silent(notice) else "It can’t go on by itself. Somebody must choose how it does.",
+        "stuck": _silent(notice) if _is_silent(notice) else "It can’t go on by itself. Somebody must choose how it does.",
         "handed": "It is stuck, and yours to look after.",
         "asks": "It waits for the answer.",
         "budget": "Nothing new begins until somebody raises it.",
@@ -120,6 +122,11 @@ def _parts(notice: Notice, zone: str) -> list[str]:
 
 def _is_silent(notice: Notice) -> bool:
     return notice.run is not None and notice.run.state == State.STALLED
+
+
+def _silent(notice: Notice) -> str:
+    """What to do about an agent that went silent: a run goes on from what was done only where that is known."""
+    return UNCLEAR if Grant.objects.filter(action__run_id=notice.run_id, outcome="unknown").exists() else SILENT
 
 
 def _link(notice: Notice) -> str:

@@ -18,6 +18,8 @@ from access.models import Agent, AuditEntry
 from access.rules import SYSTEM, person
 from approvals import asking, decisions, editing, execution, freezes, outside, policy, presenting, taking_back, threads, unknown
 from approvals.models import Grant, ProposedAction
+from approvals.notifications import wording
+from approvals.notifications.models import Notice
 from approvals.sourcing import MOST_EVENTS
 from artifacts import vault
 from config import clock
@@ -395,7 +397,10 @@ def test_an_agent_that_went_silent_over_an_unknown_outcome_leaves_a_question_and
     board = text(answer)
     assert "Waiting for somebody to say what happened 1" in board and "Agents that went silent" not in board
     assert asks in answer.content.decode() and ">1<" in context.drawn_count(person(agent.cast.otto.pk))
+    told = Notice(kind="stuck", run=Run.objects.get(pk=agent.run.pk))
+    assert wording.item(told, "UTC").text == wording.UNCLEAR, "it is not started again before that is known"
     execution.resolve(action, by=actor(agent.cast.otto), outcome="did_not_happen", note="No voucher there.")
+    assert wording.item(told, "UTC").text == wording.SILENT
     assert "Agents that went silent 1" in text(otto.get("/recovery"))
     assert "Nothing is done twice" in text(otto.get(f"/runs/{agent.run.pk}"))
 

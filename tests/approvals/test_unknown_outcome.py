@@ -282,7 +282,7 @@ def test_the_page_tells_what_was_tried_and_what_each_look_up_gave(unknown, otto)
         "Request left for the outside",
         "Nothing tells whether it arrived. A second one is blocked.",
         "You Riley, who approved it Priya, who owns the run The agent",
-        f"Search for the key {key}",
+        f"Search for Key {key[:8]}…{key[-4:]}",
     ):
         assert words in shown, words
     assert shown.count("No answer None, it tells neither yes nor no. blind") == 1 and "3 times, to" in shown

@@ -121,7 +121,7 @@ def test_a_cancelled_run_that_got_stuck_is_never_let_go_forward(cast, outside, m
     assert run.state == "cancelling" and run.wake_at is not None and outside.done == []
 
 
-def test_what_cant_be_looked_up_any_more_is_for_a_person_to_say_and_the_cancel_ends(cast, outside, monkeypatch):
+def test_what_cant_be_looked_up_any_more_is_for_a_person_to_say_and_the_cancel_ends(cast, outside, monkeypatch, sign_in):
     run = start(cast, "test-talk", {"thing": "tea"})
     walk(run)
     approve(cast, run)
@@ -131,6 +131,8 @@ def test_what_cant_be_looked_up_any_more_is_for_a_person_to_say_and_the_cancel_e
     cancel(cast, run)
     monkeypatch.delitem(TOOLS, "note_it")
     assert walk(run) == "cancelling" and run.waiting["on"] == "outcome"
+    page = text(sign_in(cast.otto).get(f"/runs/{run.pk}"))
+    assert "Waiting for an outcome" in page and "Undoing" not in page.partition("Now ")[0], "nothing is undone before that is known"
     action = ProposedAction.objects.get(run=run, tool="note_it")
     execution.resolve(action, by=person(cast.otto.pk), outcome="did_not_happen", note="It is not in the system.")
     run.refresh_from_db()
