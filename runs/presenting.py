@@ -289,6 +289,11 @@ class View:
         return ledgered(self.run, self.story.effects, may=self.can("runs.recover"))
 
     @property
+    def undoing_goes_on(self) -> bool:
+        """Whether what an ended run did may be undone yet, or is being undone: no push tells of that, for its log has ended."""
+        return not self.live and any(row.may_undo or (row.later and row.later.open) for row in self.ledger)
+
+    @property
     def effects_told(self) -> str:
         """2 done, 1 undone, 1 waiting."""
         counts: dict[str, int] = {}

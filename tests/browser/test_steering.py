@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.acceptance.triage import Triage
+from tests.acceptance.triage import Person, Triage
 from tests.browser.pictures import picture
 from tests.browser.test_deciding import Waiting, open_live, patient, sign_in
 from tests.browser.test_every_page import LOOKS, browsing, shown
@@ -98,3 +98,24 @@ def test_what_to_look_for_stays_where_a_word_about_steering_goes_once_the_run_ha
     page.evaluate("document.getElementById('run-steer').hidden = true")
     expect(page.get_by_text("The limits are set.")).to_be_hidden()
     expect(page.get_by_text("Its worker is killed.")).to_be_visible()
+
+
+def test_an_open_page_of_an_ended_run_loses_its_undo_by_itself_once_that_was_asked_for(
+    page: Page, new_context: Context, server: Stack
+) -> None:
+    waiting = Waiting(server)
+    with Person(server, "Riley") as riley:
+        riley.decide(waiting.action, "approved").raise_for_status()
+    assert waiting.run.wait_for("succeeded")
+    sign_in(page, server, "Otto")
+    page.goto(f"{server.base_url}/runs/{waiting.run.id}")
+    offered = page.get_by_role("link", name="Undo…")
+    expect(offered).to_have_count(2)  # on the row of the note, and among what was done outside
+    other = sign_in(new_context().new_page(), server, "Otto")
+    other.goto(page.url)
+    other.get_by_role("link", name="Undo…").first.click()
+    other.get_by_label("Why").fill("The note is of another customer.")
+    other.get_by_role("button", name="Undo this").click()
+    expect(offered).to_have_count(0, timeout=15_000)
+    expect(page.locator("#run-effects")).to_contain_text("Undone by RN-", timeout=15_000)
+    expect(page.locator("#run-effects [hx-get]")).to_have_count(0)  # nothing more can come
