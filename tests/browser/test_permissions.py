@@ -25,7 +25,7 @@ def test_two_admins_change_a_role_with_a_reason_and_what_is_open_elsewhere_follo
         of_ada.clear()
         ada.get_by_role("link", name="Manager").click()
         ada.get_by_role("group", name="Runs and evidence").get_by_text("No", exact=True).click()
-        expect(ada.locator("#change")).to_contain_text("2 people could no longer see")
+        expect(ada.locator("#change")).to_contain_text("6 people could no longer see")
         expect(ada.locator("#change")).to_contain_text("Narrows access")
         ada.get_by_label("Why").fill("Only to see who is asked.")
         assert of_ada == [] and faults(ada) == []
