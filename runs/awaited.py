@@ -14,7 +14,7 @@ WAITS = {
     "budget": "A bigger budget",
     "timer": "A set time",
     "webhook": "A webhook",
-    "outcome": "Somebody to say what happened",
+    "outcome": "An operator’s word",
     "retry": "The next try",
     "unfreezing": "The end of a freeze",
     "signal": "Somebody to add context",
@@ -38,7 +38,11 @@ def told(run: Run, heard: Heard, people: Asked | None, actor: Actor) -> tuple[st
         case State.CANCELLING:
             return "The outcome of what is under way", False
         case State.SUCCEEDED if came_to_nothing(run, heard):
-            return f"Nothing was done: {heard.refused}", False
+            return heard.refused[:1].upper() + heard.refused[1:], False
+        case State.CANCELLED if heard.undone and heard.done <= heard.undone:
+            return f"{heard.undone} {'thing' if heard.undone == 1 else 'things'} put back", False
+        case State.CANCELLED if not heard.done:
+            return "Nothing was done outside", False
         case State.FAILED | State.CANCELLED:
             return heard.why, False
     return "", False  # what it was stuck by is no longer so
@@ -56,9 +60,7 @@ def _waits(run: Run, heard: Heard) -> tuple[str, bool]:
 
 
 def _does(heard: Heard) -> str:
-    if heard.step_title:
-        return f"{heard.step_title}, step {heard.step} of {heard.steps}"
-    return "At work" if heard.steps else "Starting"
+    return heard.step_title or ("At work" if heard.steps else "Starting")
 
 
 def came_to_nothing(run: Run, heard: Heard) -> bool:

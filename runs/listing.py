@@ -96,6 +96,7 @@ class Row:
     strong: bool = False
     why: str = ""  # it is stuck: in a few words
     nothing: bool = False  # it ended, and was not allowed what it asked for
+    step: str = ""  # where in its plan it is at work
     asks: str = ""  # what it asks for, where others of the page have its title
 
     @property
@@ -354,8 +355,8 @@ def _place(cursor: str) -> Place | None:
 def _rows(runs: list[Run], actor: Actor) -> list[Row]:
     heard = heard_of(runs)
     people = asked.people([run for run in runs if asked.decision(run)])
-    titles = Counter(run.title.rendition for run in runs)
     rows = [_row(run, heard[run.pk], people, actor) for run in runs]
+    titles = Counter(row.run.title.rendition for row in rows if row.on_people)
     return [replace(row, asks=heard[row.run.pk].asked) if titles[row.run.title.rendition] > 1 and row.on_people else row for row in rows]
 
 
@@ -368,8 +369,10 @@ def _row(run: Run, heard: Heard, people: Mapping[UUID, Asked], actor: Actor) -> 
     until = moment(run.waiting.get("until")) if on_people else None
     words, strong = awaited.told(run, heard, people.get(run.pk), actor)
     why = heard.why if State(run.state) in (State.PARKED, State.STALLED) else ""
+    working = run.state in (State.QUEUED.value, State.RUNNING.value) and heard.step_title
+    step = f"step {heard.step} of {heard.steps}" if working else ""
     nothing = awaited.came_to_nothing(run, heard)
-    return Row(run, words, marks[-MARKS:], max(len(marks) - MARKS, 0), told, percent_of(run), until, strong, why, nothing)
+    return Row(run, words, marks[-MARKS:], max(len(marks) - MARKS, 0), told, percent_of(run), until, strong, why, nothing, step)
 
 
 def percent_of(run: Run) -> int | None:

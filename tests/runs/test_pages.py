@@ -443,7 +443,7 @@ def test_a_row_says_whom_it_waits_for_and_what_was_done_outside(cast: Cast, sign
     html = page(sign_in(cast.riley), "/runs")
     assert "You or Sam" in html
     assert 'aria-label="2 done, 0 undone, 0 waiting"' in html and 'aria-label="0 done, 0 undone, 1 waiting"' in html
-    assert "Draft a reply, step 3 of 6" in html
+    assert "Draft a reply<" in html and ">step 3 of 6<" in html
 
 
 def test_a_row_of_a_run_on_which_nobody_decided_in_time_says_that_nothing_was_done(cast: Cast, sign_in: SignIn) -> None:
@@ -454,7 +454,7 @@ def test_a_row_of_a_run_on_which_nobody_decided_in_time_says_that_nothing_was_do
     log.add("run.succeeded", {})
     play(cast, log)
     row = page(sign_in(cast.riley), "/runs").partition("RN-7Q4K")[2].partition("</tr>")[0]
-    assert "Nothing was done: nobody decided in time" in row and "Nothing done" in row and ">Done<" not in row
+    assert "Nobody decided in time" in row and "Nothing done" in row and ">Done<" not in row
 
 
 def test_a_row_says_nothing_of_what_a_run_was_stuck_by_once_it_went_on(cast: Cast, sign_in: SignIn) -> None:
