@@ -32,7 +32,7 @@ class Facts:
     broken: str = ""
     money: tuple[Decimal, str] | None = None  # amount and currency
     money_words: str = ""
-    edited: bool = False
+    editor: str = ""  # who edited it
 
 
 def why_alone(given: Iterable[Facts], like: Facts) -> Mapping[UUID, str]:
@@ -56,8 +56,8 @@ def _by_itself(one: Facts) -> str:
         return f"It goes outside, to {one.outside[0]}{f' and {len(one.outside) - 1} more' if len(one.outside) > 1 else ''}."
     if one.money is None and one.money_words:
         return "Its amount can’t be read."
-    if one.edited:
-        return "A person edited it."
+    if one.editor:
+        return f"{one.editor} edited it, so it is read for itself."
     return f"{one.holder} is on it." if one.holder else ""
 
 

@@ -211,7 +211,7 @@ class _Read:
             tainted=tool is not None and tool.sends_out and gate.taint_of(action.run, tool).lethal,
             outside=_outside(what, action.workspace.mail_domains) if not isinstance(what, str) else (),
             broken=what if isinstance(what, str) else "" if tool else "Its tool is not here any more.",
-            edited=action.editor_id is not None,
+            editor=action.editor.name if action.editor else "",
             **(_money(what) if action.card == "payment" and not isinstance(what, str) else {}),
         )
 

@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from time import perf_counter
@@ -19,6 +19,7 @@ from pydantic import Field
 
 from examples.back_office import store
 from examples.back_office.seed import CUSTOMERS
+from examples.back_office.telling import tell_customer, tell_payments, tell_refunds
 from runs.engine.tools import (
     Absent,
     AnswerLost,
@@ -38,7 +39,6 @@ from runs.engine.tools import (
 OFFICE = "office.sqlite3"
 PROGRAMS = ("gzip", "cksum")  # none of them runs what it is given
 MAX_OUTPUT = 4000  # characters of what a command says
-NUMBERS = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
 MAX_PATH = 120  # characters of an address in a line for people
 
 
@@ -78,7 +78,7 @@ def read_request(call: Call, request: str) -> dict[str, Any]:
     reads_private=True,
     target=OFFICE,
     deadline=10,
-    finds=lambda found: (f"{found['record']['name']}, customer {found['customer']}", f"Read at version {found['version']}"),
+    finds=tell_customer,
     touches=lambda a: {"customer": [a["customer"]]},
 )
 def read_customer(call: Call, customer: str) -> dict[str, Any]:
@@ -86,14 +86,6 @@ def read_customer(call: Call, customer: str) -> dict[str, Any]:
     with office(), store.reading() as db:
         version, record = store.customer(db, customer)
     return {"customer": customer, "version": version, "record": record}
-
-
-def tell_payments(found: Mapping[str, Any]) -> tuple[str, str]:
-    """“Two settled payments, one invoice”, and which."""
-    ids, sums = [each["payment"] for each in found["payments"]], {each["amount"] for each in found["payments"]}
-    named = f"{', '.join(ids[:-1])} and {ids[-1]}" if len(ids) > 1 else "".join(ids)
-    told = f"{named}, {sums.pop()}{' each' if len(ids) > 1 else ''}" if len(sums) == 1 else named
-    return f"{NUMBERS.get(len(ids), len(ids))} settled payment{'' if len(ids) == 1 else 's'}, one invoice", told
 
 
 @tool(
@@ -112,12 +104,6 @@ def read_payments(call: Call, payment: str) -> dict[str, Any]:
         invoice = store.payment(db, payment)["invoice"]
         paid = store.paid_for(db, invoice)
     return {"invoice": invoice, "payments": [{"payment": each["id"], "amount": euros(each["cents"])} for each in paid]}
-
-
-def tell_refunds(found: Mapping[str, Any]) -> tuple[str, str]:
-    count = len(found["refunded"])
-    title = "Nothing refunded before" if not count else "Refunded before"
-    return title, f"{count} refund{'' if count == 1 else 's'} on {found['invoice']}"
 
 
 @tool(

@@ -387,6 +387,8 @@ def test_a_refund_comes_with_what_was_found_about_its_payment(cast):
     told = {each.title: each.text for each in background.around(proposed.action).evidence}
     assert told["Two settled payments, one invoice"] == "PAY-88120 and PAY-88121, €1,284.00 each"
     assert told["Nothing refunded before"] == "0 refunds on INV-20931"
+    moved = {each.title: each.text for each in background.around(propose(cast, "change-of-address").action).evidence}
+    assert moved["Halden Marine, customer 00417"] == "Business plan, 12 seats, 30 days to pay, version 57"
 
 
 @pytest.mark.django_db(transaction=True)
