@@ -7,7 +7,7 @@ NUMBERS = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
 
 
 def tell_customer(found: Mapping[str, Any]) -> tuple[str, str]:
-    """“Halden Marine, customer 00417”, and on which terms."""
+    """“Halden Marine, customer 01371”, and on which terms."""
     record = found["record"]
     held = (("plan", "{} plan"), ("seats", "{} seats"), ("terms", "{} to pay"))
     told = [words.format(record[name]) for name, words in held if record.get(name)]

@@ -169,7 +169,7 @@ def packed(server: Stack) -> list[bytes]:
 
 
 OUTSIDE: dict[str, Callable[[Stack], Any]] = {
-    "record": lambda server: office(server, "SELECT version, json_extract(record, '$.invoice_contact') FROM customer WHERE id = '00417'"),
+    "record": lambda server: office(server, "SELECT version, json_extract(record, '$.invoice_contact') FROM customer WHERE id = '01371'"),
     "payment": lambda server: office(server, "SELECT payment, cents FROM refund"),
     "sql": lambda server: office(server, "SELECT sku, price_cents FROM stock WHERE category = 'mounts' ORDER BY sku"),
     "http": lambda server: [note["text"][:19] for note in notes(server)],

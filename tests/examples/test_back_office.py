@@ -18,7 +18,9 @@ from approvals.errors import ApproveLocked, NothingChanged
 from approvals.models import ProposedAction
 from examples.back_office import store, tools
 from examples.back_office.reading import read
+from examples.back_office.seed import CUSTOMERS
 from examples.back_office.workflow import WAYS, answer_question, take_in
+from examples.support_triage.desk.seed import ACCOUNTS
 from runs import starting
 from runs.engine import executor
 from runs.engine.tools import Absent, AnswerLost, Call, Declined, Found, Unsure
@@ -125,7 +127,7 @@ def test_each_request_is_put_to_people_on_the_card_of_its_kind_with_every_argume
     assert (drawn.kind, proposed.action.state) == (kind, "waiting")
     assert [warning for warning in proposed.action.warnings if warning["severity"] == "lock"] == []
     if kind != "generic":
-        assert drawn.found or drawn.heading == "Customer 00417, Halden Marine", (
+        assert drawn.found or drawn.heading == "Customer 01371, Halden Marine", (
             "what was found out stands among the facts, or is the heading"
         )
 
@@ -151,7 +153,7 @@ def test_a_record_is_changed_as_approved_and_only_if_nobody_else_was_faster(cast
     ]
     assert drawn.aside == "Only if still at version 57" and len(drawn.stays) == 7
     assert approve(proposed, cast.riley) == "succeeded"
-    ((version, record),) = rows("SELECT version, record FROM customer WHERE id = '00417'")
+    ((version, record),) = rows("SELECT version, record FROM customer WHERE id = '01371'")
     assert version == 58 and json.loads(record)["invoice_contact"] == "Tomasz Zieliński"
 
 
@@ -159,10 +161,10 @@ def test_a_record_is_changed_as_approved_and_only_if_nobody_else_was_faster(cast
 def test_a_record_that_somebody_changed_meanwhile_stays_as_it_is(cast):
     proposed = propose(cast, "change-of-address")
     with store.reading() as db:
-        db.execute("UPDATE customer SET version = 58 WHERE id = '00417'")
+        db.execute("UPDATE customer SET version = 58 WHERE id = '01371'")
     assert approve(proposed, cast.riley) == "parked"
-    assert "Gdynia" in rows("SELECT record FROM customer WHERE id = '00417'")[0][0]
-    assert rows("SELECT version FROM customer WHERE id = '00417'") == [(58,)]
+    assert "Gdynia" in rows("SELECT record FROM customer WHERE id = '01371'")[0][0]
+    assert rows("SELECT version FROM customer WHERE id = '01371'") == [(58,)]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -388,7 +390,7 @@ def test_a_refund_comes_with_what_was_found_about_its_payment(cast):
     assert told["Two settled payments, one invoice"] == "PAY-88120 and PAY-88121, €1,284.00 each"
     assert told["Nothing refunded before"] == "0 refunds on INV-20931"
     moved = {each.title: each.text for each in background.around(propose(cast, "change-of-address").action).evidence}
-    assert moved["Halden Marine, customer 00417"] == "Business plan, 12 seats, 30 days to pay, version 57"
+    assert moved["Halden Marine, customer 01371"] == "Business plan, 12 seats, 30 days to pay, version 57"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -410,3 +412,15 @@ def test_many_at_once_have_a_name():
     note = {"method": "POST", "url": f"{tools.desk_url()}/accounts/00932/notes"}
     assert tools.call_desk.several([note]) == "notes for the help desk"
     assert tools.call_desk.several([note, note | {"method": "DELETE"}]) == "calls of the help desk"
+
+
+def test_the_office_and_the_help_desk_know_a_customer_by_one_number():
+    def first(name: str) -> str:
+        return name.split(",")[0]
+
+    here = {first(record["name"]): number for number, _, record in CUSTOMERS}
+    there = {first(account["name"]): account["id"] for account in ACCOUNTS}
+    both = here.keys() & there.keys()
+    assert len(both) >= 5 and {name: here[name] for name in both} == {name: there[name] for name in both}
+    others = {here[name] for name in here.keys() - both} & {there[name] for name in there.keys() - both}
+    assert not others
