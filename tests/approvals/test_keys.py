@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BY_SCRIPT = {"j", "k"}  # keys.js walks a list with them
 BY_BROWSER = {"↵"}  # presses what has the focus
-SPELLED = {"Escape": "Esc"}
+SPELLED = {"Escape": "Esc", "Enter": "↵"}
 
 
 def test_the_list_of_keys_has_every_key_that_works_and_no_other():

@@ -99,13 +99,13 @@ def test_a_time_is_said_once_for_what_happened_in_the_same_minute() -> None:
 def test_a_planned_step_says_what_its_tool_will_do_and_whether_it_can_be_undone() -> None:
     names = ("rows_note", "rows_back", "rows_send", "rows_read")
     try:
-        tool(effect="write", title="Take it back", target="CRM", name=names[1])(lambda call: None)
-        tool(effect="write", title="Write it down", target="CRM", compensate=names[1], name=names[0])(lambda call: None)
-        tool(effect="send", title="Send it off", target="mail server", name=names[2])(lambda call: None)
-        tool(effect="read", title="Read it", target="CRM", name=names[3])(lambda call: None)
-        assert titles.will_do("Write it down") == "Changes the CRM. Can be undone."
-        assert titles.will_do("Send it off") == "Sent once, through the mail server. Can’t be undone."
-        assert titles.will_do("Read it") == titles.will_do("Have lunch") == ""
+        tool(effect="write", title="Strike it from the book", target="CRM", name=names[1])(lambda call: None)
+        tool(effect="write", title="Enter it in the book", target="CRM", compensate=names[1], name=names[0])(lambda call: None)
+        tool(effect="send", title="Send the book off", target="mail server", name=names[2])(lambda call: None)
+        tool(effect="read", title="Read the book", target="CRM", name=names[3])(lambda call: None)
+        assert titles.will_do("Enter it in the book") == "Changes the CRM. Can be undone."
+        assert titles.will_do("Send the book off") == "Sent once, through the mail server. Can’t be undone."
+        assert titles.will_do("Read the book") == titles.will_do("Have lunch") == ""
     finally:
         for name in names:
             TOOLS.pop(name, None)
