@@ -9,13 +9,14 @@ from django.http import HttpRequest
 
 from access.models import Membership, User
 
-# role → what it does, in the order people are offered
+# role that everybody has → what it does, in the order people are offered
 ABOUT = {
     "reviewer": "Decides: approves or rejects what the agents ask for.",
     "manager": "Sees every run of the team and its evidence. Decides nothing.",
     "operator": "Starts, steers, stops and recovers runs.",
     "admin": "Changes roles and policies, with a second admin.",
 }
+OTHER = "Has a role that an admin made here."
 SECOND = {"reviewer": "Decides too. Large refunds need both of them."}
 FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO", "HTTP_X_REAL_IP", "HTTP_VIA")
 
@@ -61,13 +62,13 @@ def people() -> list[Person]:
     in and has an agent of their own since may come in again.
     """
     members = (
-        Membership.objects.filter(deactivated_at=None, user__is_active=True, user__email__endswith=".example", role__name__in=ABOUT)
+        Membership.objects.filter(deactivated_at=None, user__is_active=True, user__email__endswith=".example")
         .exclude(user__agents__isnull=False, user__last_login=None)
         .select_related("user", "role")
         .order_by("user__created_at", "user__name")
     )
-    found = {m.user_id: Person(m.user_id, m.user.name, m.role.name, ABOUT[m.role.name]) for m in members}
-    ordered = sorted(found.values(), key=lambda person: list(ABOUT).index(person.role))
+    found = {m.user_id: Person(m.user_id, m.user.name, m.role.name, ABOUT.get(m.role.name, OTHER)) for m in members}
+    ordered = sorted(found.values(), key=lambda person: [*ABOUT, person.role].index(person.role))  # roles made here come last
     return [_among(ordered[:at], person) for at, person in enumerate(ordered)]
 
 

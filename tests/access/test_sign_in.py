@@ -193,6 +193,16 @@ def test_who_came_in_and_made_an_agent_of_their_own_comes_in_again(browser, in_d
     assert [person.name for person in demo.people()] == ["Riley"]
 
 
+def test_who_was_given_a_role_that_an_admin_made_is_offered_with_it_last(browser, in_demo, riley, fernhill):
+    lead = Role.objects.create(workspace=fernhill, name="lead", capabilities=list(ROLES["manager"]))
+    morgan = member(fernhill, "Morgan", "manager")
+    Membership.objects.filter(user=morgan).update(role=lead)
+    member(fernhill, "Ada", "admin")
+    page = browser.get("/sign-in").content.decode()
+    assert page.index("Continue as Ada, admin") < page.index("Continue as Morgan, lead") < page.index("Has a role that an admin made here.")
+    assert browser.post("/sign-in/as", {"as": str(morgan.pk)}).status_code == 302
+
+
 @pytest.mark.parametrize("odd", ["", "riley", "' OR 1=1", "\x00"])
 def test_an_odd_choice_is_nobody(browser, in_demo, riley, odd):
     assert browser.post("/sign-in/as", {"as": odd}).status_code == 404
