@@ -14,8 +14,8 @@ from tests.browser.test_every_page import browsing, faults
 from tests.stack import Stack
 
 pytestmark = pytest.mark.long
-MEI = "mei@fernhill.example"
-NAME, PASSWORD = "Mei Tanaka", "a sentence for coming in"
+DANA = "dana@fernhill.example"
+NAME, PASSWORD = "Dana Kim", "a sentence for coming in"
 
 
 def test_somebody_is_invited_comes_in_keeps_a_passkey_and_codes_and_is_let_go(browser: Browser, server: Stack) -> None:
@@ -24,32 +24,32 @@ def test_somebody_is_invited_comes_in_keeps_a_passkey_and_codes_and_is_let_go(br
         ada.goto(f"{server.base_url}/sign-in")
         ada.get_by_role("button", name="Continue as Ada").click()
         ada.wait_for_url(lambda url: "/sign-in" not in url)
-        link = invited(ada, server, MEI)
+        link = invited(ada, server, DANA)
         complaints.clear()  # refused on purpose: it asks first who she is
-        with browsing(browser, server, "", 1440, "light") as (mei, said):
-            authenticator(mei)
-            mei.goto(f"{base}{link}")
-            assert faults(mei) == []
+        with browsing(browser, server, "", 1440, "light") as (dana, said):
+            authenticator(dana)
+            dana.goto(f"{base}{link}")
+            assert faults(dana) == []
             said.clear()
-            mei.get_by_label("Your name").fill(NAME)
-            mei.locator("input[name=password]").fill(PASSWORD)
-            mei.get_by_role("button", name="Come in").click()
-            expect(mei.get_by_role("heading", name="Your account")).to_be_visible()
-            keeps_a_passkey(mei)
-            recovery = sets_up_codes(mei, base)
+            dana.get_by_label("Your name").fill(NAME)
+            dana.locator("input[name=password]").fill(PASSWORD)
+            dana.get_by_role("button", name="Come in").click()
+            expect(dana.get_by_role("heading", name="Your account")).to_be_visible()
+            keeps_a_passkey(dana)
+            recovery = sets_up_codes(dana, base)
             assert not said, said
-            looks_right(mei, base, "/account")
+            looks_right(dana, base, "/account")
             said.clear()
-            signs_in_by_passkey(mei, base)
-            signs_in_with_recovery_code(mei, base, recovery[0])
+            signs_in_by_passkey(dana, base)
+            signs_in_with_recovery_code(dana, base, recovery[0])
             assert not said, said
-            mei.goto(f"{base}/runs")
-            expect(mei.locator("html[data-live=open]")).to_be_attached()
+            dana.goto(f"{base}/runs")
+            expect(dana.locator("html[data-live=open]")).to_be_attached()
             let_go(ada, server, NAME)
-            expect(mei.locator("html[data-live=lost]")).to_be_attached()  # what she has open is cut off by itself, and says why
-            expect(mei.locator("#reconnecting")).to_contain_text("You are signed out.")
-            mei.goto(f"{base}/account")
-            expect(mei).to_have_url(re.compile("/sign-in"))
+            expect(dana.locator("html[data-live=lost]")).to_be_attached()  # what she has open is cut off by itself, and says why
+            expect(dana.locator("#reconnecting")).to_contain_text("You are signed out.")
+            dana.goto(f"{base}/account")
+            expect(dana).to_have_url(re.compile("/sign-in"))
         looks_right(ada, server.base_url, "/people")
 
 
@@ -100,22 +100,22 @@ def authenticator(page: Page) -> None:
     session.send("WebAuthn.addVirtualAuthenticator", {"options": options | {"isUserVerified": True, "automaticPresenceSimulation": True}})
 
 
-def keeps_a_passkey(mei: Page) -> None:
-    mei.get_by_label("Name of the passkey").fill("Her laptop")
-    mei.get_by_role("button", name="Add a passkey").click()
-    expect(mei.get_by_text("Your passkey is kept.")).to_be_visible()
-    expect(mei.locator("#factors").get_by_text("Her laptop")).to_be_visible()
-    expect(mei.locator("#factors").get_by_text("None made yet")).to_be_visible()  # recovery codes come with those of an app
+def keeps_a_passkey(dana: Page) -> None:
+    dana.get_by_label("Name of the passkey").fill("Her laptop")
+    dana.get_by_role("button", name="Add a passkey").click()
+    expect(dana.get_by_text("Your passkey is kept.")).to_be_visible()
+    expect(dana.locator("#factors").get_by_text("Her laptop")).to_be_visible()
+    expect(dana.locator("#factors").get_by_text("None made yet")).to_be_visible()  # recovery codes come with those of an app
 
 
-def sets_up_codes(mei: Page, base: str) -> list[str]:
-    mei.get_by_role("link", name="Set up codes of an app").click()
-    secret = mei.locator("#secret").inner_text().replace(" ", "")
-    mei.get_by_label("The code it shows").fill(code_of(secret))
-    mei.get_by_role("button", name="Turn on codes").click()
-    codes = mei.locator("#recovery-codes code").all_inner_texts()
-    mei.get_by_role("link", name="I have kept them").click()
-    expect(mei.get_by_text("10 left, each opens once")).to_be_visible()
+def sets_up_codes(dana: Page, base: str) -> list[str]:
+    dana.get_by_role("link", name="Set up codes of an app").click()
+    secret = dana.locator("#secret").inner_text().replace(" ", "")
+    dana.get_by_label("The code it shows").fill(code_of(secret))
+    dana.get_by_role("button", name="Turn on codes").click()
+    codes = dana.locator("#recovery-codes code").all_inner_texts()
+    dana.get_by_role("link", name="I have kept them").click()
+    expect(dana.get_by_text("10 left, each opens once")).to_be_visible()
     return codes
 
 
@@ -123,28 +123,28 @@ def code_of(secret: str) -> str:
     return totp.format_hotp_value(totp.hotp_value(secret, sorted(totp.yield_hotp_counters_from_time())[1]))
 
 
-def signs_out(mei: Page, base: str) -> None:
-    mei.goto(f"{base}/account")
-    mei.locator("#sessions").get_by_role("button", name="Sign out").click()
-    expect(mei.get_by_text("You are signed out.")).to_be_visible()
+def signs_out(dana: Page, base: str) -> None:
+    dana.goto(f"{base}/account")
+    dana.locator("#sessions").get_by_role("button", name="Sign out").click()
+    expect(dana.get_by_text("You are signed out.")).to_be_visible()
 
 
-def signs_in_by_passkey(mei: Page, base: str) -> None:
-    signs_out(mei, base)
-    mei.get_by_role("button", name="Use a passkey").click()
-    mei.wait_for_url(lambda url: "/sign-in" not in url)
-    mei.goto(f"{base}/account")
-    expect(mei.locator("#sessions").get_by_text("by passkey")).to_be_visible()
+def signs_in_by_passkey(dana: Page, base: str) -> None:
+    signs_out(dana, base)
+    dana.get_by_role("button", name="Use a passkey").click()
+    dana.wait_for_url(lambda url: "/sign-in" not in url)
+    dana.goto(f"{base}/account")
+    expect(dana.locator("#sessions").get_by_text("by passkey")).to_be_visible()
 
 
-def signs_in_with_recovery_code(mei: Page, base: str, code: str) -> None:
-    signs_out(mei, base)
-    mei.get_by_label("Work e-mail").fill(MEI)
-    mei.locator("input[name=password]").fill(PASSWORD)
-    mei.get_by_role("button", name="Sign in").click()
-    mei.locator("input[name=code]").fill(code)
-    mei.get_by_role("button", name="Sign in").click()
-    mei.wait_for_url(lambda url: "/sign-in" not in url)
+def signs_in_with_recovery_code(dana: Page, base: str, code: str) -> None:
+    signs_out(dana, base)
+    dana.get_by_label("Work e-mail").fill(DANA)
+    dana.locator("input[name=password]").fill(PASSWORD)
+    dana.get_by_role("button", name="Sign in").click()
+    dana.locator("input[name=code]").fill(code)
+    dana.get_by_role("button", name="Sign in").click()
+    dana.wait_for_url(lambda url: "/sign-in" not in url)
 
 
 def let_go(ada: Page, server: Stack, name: str) -> None:
