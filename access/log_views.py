@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from access import exporting, glass_views, places, telling, trail
 from access.audit import GROUPS
 from access.errors import Refusal
+from access.models import AuditEntry
 from access.places import Place
 from access.trail import COUNTED, BadFilter, Wanted
 from config import clock
@@ -29,7 +30,7 @@ def log(request: HttpRequest) -> HttpResponse:
     if request.GET.get("part") == "recent":
         entries = trail.page(here.id, Wanted(), size=LOOKED_AT).entries
         apart = [entry for entry in entries if entry.verb not in COMINGS]  # who came and went is told by the log itself
-        rows = telling.told((apart or entries)[:RECENT])
+        rows = telling.told(_first(apart or entries))
         return render(request, "access/_log_recent.html", {"rows": rows, "place": here, "count": _counted(here)})
     try:
         asked = trail.wanted(request.GET)
@@ -56,6 +57,12 @@ def export(request: HttpRequest) -> HttpResponse:
     response.headers["Content-Disposition"] = f'attachment; filename="access-log-{clock.now():%Y-%m-%d}.{form}"'
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _first(entries: list[AuditEntry]) -> list[AuditEntry]:
+    """What people and agents did goes before what Handrail did by itself, as it lets an action run; the newest stands on top."""
+    ranked = sorted(entries, key=lambda entry: entry.actor_kind == "system")
+    return sorted(ranked[:RECENT], key=entries.index)
 
 
 def _context(here: Place, asked: Wanted, *, typed: Any, error: Refusal | None = None, before: str = "") -> dict[str, Any]:

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from uuid import UUID
 
 from access.templatetags.handrail import spell
@@ -33,23 +32,33 @@ class Line:
     @property
     def covers(self) -> str:
         """“Refund a payment if its amount is more than €1,000”: a currency that the sum names is not said before it."""
+        return self._covers(self.conditions)
+
+    def _covers(self, words: Sequence[str]) -> str:
         kept = self.rule.conditions
         told = {each.get("value", "").partition(" ")[2] for each in kept if each["what"] == "amount"}
-        when = [said for of, said in zip(kept, self.conditions, strict=True) if not (_is_currency(of) and of["value"] in told)]
+        when = [said for of, said in zip(kept, words, strict=True) if not (_is_currency(of) and of["value"] in told)]
         return f"{self.tool} if {' and '.join(when)}" if when else self.tool
 
     @property
     def plainly(self) -> str:
-        """The same with the plain name of an argument: “invoice email” for `$.after.invoice_email`. Its rule has the path."""
-        paths = sorted({conditions.short(each["path"]) for each in self.rule.conditions if each.get("path")}, key=len, reverse=True)
-        return reduce(
-            lambda said, path: said.replace(path, _NAME.findall(path)[-1].replace("_", " ")), filter(_NAME.search, paths), self.covers
-        )
+        """The same with the plain name of an argument: “it sets the invoice e-mail” for `$.after.invoice_email`. Its rule has the path."""
+        return self._covers([_plain(of, said) for of, said in zip(self.rule.conditions, self.conditions, strict=True)])
 
     @property
     def drawn(self) -> range:
         """A mark for each person, as far as they can be told apart at a glance."""
         return range(min(self.people, MARKS))
+
+
+def _plain(condition: Mapping[str, str], said: str) -> str:
+    path = conditions.short(condition.get("path", ""))
+    if not (names := _NAME.findall(path)):
+        return said
+    name = names[-1].replace("_", " ").replace("email", "e-mail")
+    if condition["test"] == "there":
+        return f"it sets the {name}" if names[0] == "after" else f"it names the {name}"
+    return said.replace(path, name)
 
 
 def _is_currency(condition: Mapping[str, str]) -> bool:

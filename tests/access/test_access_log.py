@@ -196,6 +196,13 @@ def test_the_page_of_permissions_leaves_out_who_came_and_went(cast, page):
     assert html.count("<tr") == 2 and "All 4 entries" in html
 
 
+def test_the_page_of_permissions_tells_first_what_people_did(cast, page):
+    entry(cast, cast.riley, "frozen")
+    AuditEntry.objects.bulk_create(AuditEntry(workspace=cast.workspace, actor_kind="system", verb="granted") for _ in range(9))
+    html = page("?part=recent")
+    assert html.count("<tr") == 6 and cast.riley.name in html and "All 10 entries" in html
+
+
 def test_nothing_was_written_down_yet(cast):
     assert trail.page(cast.workspace.pk, trail.Wanted()).entries == []
     client = browser(cast.ada)

@@ -237,7 +237,7 @@ def test_what_a_rule_covers_is_one_sentence_and_rules_far_down_are_folded(cast, 
     page = ada.get("/policies/section").content.decode()
     title = TOOLS["send_mail"].title
     assert f"{title} if its amount is more than €1,000</td>" in page and "currency is" not in page
-    assert f"{title} if reply to is there</td>" in page
+    assert f"{title} if it sets the reply to</td>" in page
     assert page.count('<tr role="row" class="rest">') == 4 and "4 more rules" in page and "What no rule covers" in page
     save(cast, *rules[:9])
     assert 'class="rest"' not in ada.get("/policies/section").content.decode(), "one more is not worth a fold"
