@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from runs import lifecycle
 from runs.engine import undoing
 from runs.engine.undoing import Undoing
+from runs.lifecycle import State
 from runs.models import Run
 from runs.story.shapes import Effect, Elsewhere, Part, Rich, Tool
+
+UNDOING = (State.CANCELLING, State.COMPENSATING)  # it is undone already, or will be at once
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class Ledgered:
     effect: Effect
     later: Undoing | None = None
     may_undo: bool = False  # whether whoever looks can ask for it now
+    goes_on: bool = False  # its run has not ended: until then nothing is undone by itself
 
     @property
     def state(self) -> str:
@@ -24,6 +28,8 @@ class Ledgered:
 
     @property
     def told(self) -> Rich:
+        if self.goes_on and _can_be(self.effect) and self.effect.state == "done" and not self.effect.earlier:
+            return ("Can be undone once the run has ended.",)
         if self.later is None:
             return self.effect.told
         by = Elsewhere(str(self.later.run.pk), self.later.run.ref)
@@ -36,7 +42,8 @@ def ledgered(run: Run, effects: Iterable[Effect], *, may: bool) -> list[Ledgered
     """The effects in their order. `may`: whether whoever looks may have something undone. No query unless the run has ended."""
     found = list(effects)
     if not lifecycle.ended(run.state) or not run.workflow or not any(_can_be(effect) for effect in found):
-        return [Ledgered(effect) for effect in found]
+        goes_on = run.parent_id is None and not lifecycle.ended(run.state) and run.state not in UNDOING
+        return [Ledgered(effect, goes_on=goes_on) for effect in found]
     later = undoing.of(run)
     return [_row(effect, later.get(effect.seq), may) for effect in found]
 

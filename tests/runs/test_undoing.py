@@ -117,6 +117,17 @@ def test_what_cannot_be_undone_alone_is_refused_with_the_reason(cast, waiting, o
     assert not Run.objects.filter(workflow=undoing.UNDO).exists()
 
 
+def test_the_ledger_says_when_what_a_live_run_did_can_be_undone(cast, waiting):
+    def said() -> list[str]:
+        row = Run.objects.select_related(*presenting.RELATED).get(pk=waiting.pk)
+        shown = presenting.view(row, person(cast.otto.pk), reading.told(row))
+        return [each.told[0] for each in shown.ledger if each.effect.can_undo and each.state == "done"]
+
+    assert said() and set(said()) == {"Can be undone once the run has ended."}
+    approve(cast, waiting)
+    assert walk(waiting) == "succeeded" and set(said()) == {"Can be undone."}
+
+
 def test_a_worker_that_is_lost_in_the_middle_undoes_it_once(cast, run, outside, monkeypatch):
     made = ask(cast, run, second(run))
 
