@@ -93,7 +93,7 @@ class Looking:
 
     @cached_property
     def then(self) -> "Then":
-        return Then(timeline.fold(self.lines, self.at), self.lines, self.at)
+        return Then(timeline.fold(self.lines, self.at), self.lines, self.at, steps_count=not self.run.workflow)
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ class Then:
     story: Story
     lines: Lines
     at: int
+    steps_count: bool = False  # working time is that of its steps: an agent of its own tells what its tools took, and nobody measured it
 
     @property
     def time(self) -> datetime | None:
@@ -136,7 +137,7 @@ class Then:
     def spent(self) -> str:
         """€1.92, 184 k tokens, 38 h"""
         used = self.story.usage
-        worked = used.tool_ms + used.model_ms
+        worked = used.step_ms if self.steps_count else used.tool_ms + used.model_ms
         parts = [
             amount("cost_micro", used.cost_micro) if used.cost_micro else "",
             f"{meters.shown('tokens', used.tokens)} tokens" if used.tokens else "",

@@ -12,7 +12,6 @@ from runs.story.shapes import Item, Section, Story
 NEWEST = 200  # rows of a section that a page draws
 ALIKE, FEW = 5, 4  # rows of a section that are alike, from which on so many of them in a row are one gap
 AROUND, WIDER = 6, 14  # of one that is looked at, those before and after the place; where what is alike is a gap
-NAMED = 2  # of what is alike in a gap, so much is named
 ALIKE_KINDS = ("tool", "state", "checkpoint", "model", "effect")
 
 
@@ -140,9 +139,8 @@ def _alike_as_one(rows: Sequence[Item], new: int, hits: Collection[int]) -> Iter
 
 
 def _names(named: Counter[str]) -> str:
-    """“60 alike: Read scan, Move files”"""
-    often = [name for name, _ in named.most_common(NAMED)]
-    return f"{named.total():,} alike: {', '.join(often)}{' and more' if len(named) > NAMED else ''}"
+    """“9 alike: Move files”, of one kind; of several, “60 alike”: the gap is opened for their names."""
+    return f"{named.total():,} alike{f': {next(iter(named))}' if len(named) == 1 else ''}"
 
 
 def _holds(row: Item, sought: Sequence[int]) -> bool:

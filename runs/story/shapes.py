@@ -371,6 +371,7 @@ class Usage:
     unpriced: int = 0
     model_ms: int = 0
     tool_ms: int = 0
+    step_ms: int = 0  # of the steps that an agent of its own told the end of
     waiting_ms: int = 0
 
 

@@ -98,6 +98,8 @@ def ended_step(line: Line, step: Step) -> Rich:
 @tells("step.completed")
 def step_completed(draft: Draft, line: Line) -> None:
     step = Step(line.word("step"), draft.step_tools.get(line.word("step"), ""))
+    if line.flag("told"):
+        draft.usage = replace(draft.usage, step_ms=draft.usage.step_ms + line.count("ms"))
     if line.flag("told") and (row := _row_of(draft, line)) is not None:
         draft.change(row.first, last=line.seq, title=ended_step(line, step), state="")
     else:

@@ -1,6 +1,7 @@
 """A run too long to be drawn whole: where in it one is, what is said in it, and how it stood at any of its events."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
@@ -376,6 +377,21 @@ def test_that_a_step_began_and_is_done_its_heading_says_in_a_long_run() -> None:
     section = next(each for each in fold(log.lines).sections if each.number == 1)
     shown = [[row.kind for row in rows.stretched(section, 0, long=long).items if not row.quiet] for long in (False, True)]
     assert shown == [["tool", "note"], ["note"]]
+
+
+def test_the_working_time_at_a_place_is_counted_as_the_meter_counts_it() -> None:
+    log = lines.begun(YEARS)
+    log.add("step.started", {"step": "sort#1", "kind": "agent", "plan_step": 1, "attempt": 1, "told": True}, who="agent")
+    log.add("tool.started", {"tool": "read", "call": "c"}, who="agent")
+    log.add("tool.ended", {"tool": "read", "call": "c", "outcome": "ok", "ms": 180_000}, who="agent")
+    log.add("step.completed", {"step": "sort#1", "plan_step": 1, "ms": 7000, "told": True}, who="agent")
+    at = len(log.lines)
+    told = [looking.Then(fold(log.lines, at), log.lines, at, steps_count=steps).spent for steps in (True, False)]
+    assert told == ["7 s", "3 min"]  # whoever runs its own agent may say of a tool what it will
+
+
+def test_gaps_name_what_is_alike_only_if_it_is_all_of_one_kind() -> None:
+    assert rows._names(Counter({"Read scan": 40, "Move files": 24})) == "64 alike"
 
 
 def test_the_bars_of_a_map_are_not_all_one_height_for_one_rush() -> None:
