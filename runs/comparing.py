@@ -83,8 +83,7 @@ class Comparison:
     @property
     def changed(self) -> tuple[Rich, ...]:
         """What the fork was given that its parent was not, name by name."""
-        line = next((line for line in self.second.own if line.type == "run.forked"), None) if self.forked else None
-        return tuple(changed_input(line.text("input"))) if line else ()
+        return _changes(self.second) if self.forked else ()
 
     @property
     def told(self) -> Text | None:
@@ -101,14 +100,6 @@ class Comparison:
         """Said of two that both go on: nobody else keeps one of them from doing what the other does."""
         open_ = [side.run.ref for side in (self.first, self.second) if side.view.live]
         return f"{' and '.join(open_)} {'both go' if len(open_) == 2 else 'goes'} on." if open_ and self.forked else ""
-
-    @property
-    def unlike(self) -> list[Figure]:
-        return [figure for figure in self.figures if not figure.same]
-
-    @property
-    def like(self) -> list[Figure]:
-        return [figure for figure in self.figures if figure.same]
 
     @property
     def folded(self) -> tuple[Pair, ...]:
@@ -142,7 +133,8 @@ def compare(one: Run, other: Run, actor: Actor) -> Comparison:
     if forked:
         first.after, second.after = other.forked_seq, 1
         second.told_again = _told_again(second.lines)
-    pairs = tuple(_once(list(_pairs(legs(first), legs(second, part_at(first) if forked else "")))))
+    found = _pairs(legs(first), legs(second, part_at(first) if forked else ""), asked=not (forked and _changes(second)))
+    pairs = tuple(pair for pair in _once(list(found)) if not _ended_alike(pair))
     trunk = 0 if forked else next((at for at, pair in enumerate(pairs) if not pair.same), len(pairs))
     return Comparison(first, second, forked, pairs, tuple(figures(first, second)), trunk)
 
@@ -152,17 +144,29 @@ def _side(run: Run, actor: Actor) -> Side:
     return Side(presenting.view(run, actor, told), told.lines)
 
 
+def _changes(fork: Side) -> tuple[Rich, ...]:
+    line = next((line for line in fork.own if line.type == "run.forked"), None)
+    return tuple(changed_input(line.text("input"))) if line else ()
+
+
+def _ended_alike(pair: Pair) -> bool:
+    """Whether it says no more than that both ended, which stands at the top of both."""
+    leg = pair.first
+    return bool(leg and pair.same and leg.about[0] == "ending" and not leg.text and not leg.more)
+
+
 def _told_again(lines: reading.Lines) -> frozenset[int]:
     forked = next((line["seq"] for line in lines if line["body"]["type"] == "run.forked"), 0)
     return frozenset(line["seq"] for line in lines if forked and line["body"].get("caused_by") == forked)
 
 
-def _pairs(first: list[Leg], second: list[Leg]) -> Iterator[Pair]:
+def _pairs(first: list[Leg], second: list[Leg], *, asked: bool) -> Iterator[Pair]:
+    """`asked`: whether it is worth saying that a model was asked something else, beside an answer that differs."""
     one, other = [leg.about for leg in first], [leg.about for leg in second]
     for kind, start, end, at, upto in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if kind == "equal":
             for left, right in zip(first[start:end], second[at:upto], strict=True):
-                yield _pair(left, right)
+                yield _pair(left, right, asked=asked)
             continue
         yield from (Pair(left, None, False, left.part) for left in first[start:end])
         yield from (Pair(None, right, False, right.part) for right in second[at:upto])
@@ -177,7 +181,7 @@ class Read:
     after: Text
 
 
-def _pair(left: Leg, right: Leg) -> Pair:
+def _pair(left: Leg, right: Leg, *, asked: bool) -> Pair:
     if left.key and left.key == right.key:
         right = replace(right, more="Happened only once: outside it was recognised as the same.")
     names = [name for name in {**left.marks, **right.marks} if left.marks.get(name) != right.marks.get(name)]
@@ -188,7 +192,9 @@ def _pair(left: Leg, right: Leg) -> Pair:
         before, after = word_by_word(read.before, read.after)
         if read.name not in LEFT_WHOLE or _alike(read):
             left, right = replace(left, pieces=before), replace(right, pieces=after)
-    shown = {*TITLES, read.name, *({"html"} if read.name == "body" else ())} if read else {*TITLES}  # the HTML is the same letter once more
+    shown = {*TITLES}
+    if read:
+        shown |= {read.name, *(("html",) if read.name == "body" else ()), *(() if asked else ("input",))}  # the HTML is the same letter
     more = _differ([SAID.get(name) or f"the {name.replace('_', ' ')}" for name in names if name not in shown], too=read is not None)
     left = left if read else replace(left, more=" ".join(filter(None, [left.more, more])))
     return Pair(left, replace(right, more=" ".join(filter(None, [right.more, more]))), False, left.part or right.part)
@@ -239,7 +245,7 @@ def _once(pairs: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def _as_in(leg: Leg, earlier: Leg) -> Leg:
-    return replace(leg, pieces=(), text=None, more=f"{leg.more} Its text differs as in #{earlier.seq}.".strip())
+    return replace(leg, pieces=(), text=None, more=f"{leg.more} The same difference as in #{earlier.seq}.".strip())
 
 
 def _readable(text: Text | None) -> bool:

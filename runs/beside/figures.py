@@ -29,7 +29,7 @@ def figures(first: Side, second: Side) -> Iterator[Figure]:
     yield Figure("People who decided", *map(_people, (first, second)))
     yield Figure("Cost", *map(_cost, (first, second)))
     yield Figure("Models and tools worked", *map(_worked, (first, second)))
-    yield Figure("From begin to end", *map(_took, (first, second)))
+    yield Figure("Took", *map(_took, (first, second)))
     yield Figure("Evidence checks", *(evidence.summary(side.view.checks) for side in (first, second)))
     yield Figure("Plan", *map(_plan, (first, second)))
 
@@ -72,7 +72,8 @@ def _took(side: Side) -> str:
     if not own:
         return "–"
     until = own[-1].at if side.run.ended_at else clock.now()  # it goes on while it waits, too
-    told = spell((until - own[0].at).total_seconds())
+    seconds = (until - own[0].at).total_seconds()
+    told = spell(seconds) if seconds >= 1 else "Under a second"  # what two differ by then says nothing about them
     return told if side.run.ended_at else f"{told} so far"
 
 
