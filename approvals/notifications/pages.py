@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import groupby
 from typing import Any
 from uuid import UUID
 from zoneinfo import available_timezones
@@ -65,7 +64,7 @@ class Told:
     at: datetime
     what: str
     trouble: str
-    times: int = 1  # of the same, one after the other
+    times: int = 1  # of the same
 
 
 def settings(actor: Actor, typed: Wishes | None = None) -> dict[str, Any]:
@@ -146,9 +145,11 @@ def _away(each: Delegation, wishes: Wishes) -> dict[str, Any]:
 
 
 def _folded(told: Iterable[Told]) -> Iterable[Told]:
-    """Of messages that say the same one after the other, the newest, and how many they were."""
-    for _, alike in groupby(told, key=lambda each: (each.state, each.word, each.channel, each.what, each.trouble)):
-        first, *rest = alike
+    """Of messages that say the same, the newest, and how many they were."""
+    alike: dict[tuple[str, ...], list[Told]] = {}
+    for each in told:
+        alike.setdefault((each.state, each.word, each.channel, each.what, each.trouble), []).append(each)
+    for first, *rest in alike.values():
         yield replace(first, times=1 + len(rest))
 
 
