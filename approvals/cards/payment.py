@@ -98,8 +98,8 @@ def _known(setting: Setting, amount: Amount | None, currency: Any) -> list[tuple
     if limit is None or currency != limit.currency:
         return found
     if limit.each:
-        found.append(("Limit for one", money.spell(Decimal(limit.each), limit.currency)))
+        found.append(("Limit", f"{money.spell(Decimal(limit.each), limit.currency)} each"))
     if limit.a_day and today is not None:
         of = money.spell(Decimal(limit.a_day), limit.currency)
-        found.append(("Paid today, before this", f"{money.spell(today, limit.currency)} of {of}"))
+        found.append(("Paid today", f"{money.spell(today, limit.currency)} of {of}"))
     return found

@@ -182,8 +182,8 @@ def test_a_payment_says_what_it_takes_of_what_was_paid_and_how_far_the_limits_go
     assert card.amount.said == "Of €2,568.00 paid, €0.00 went back before and this takes €1,284.00."
     assert card.found == (
         ("Paid on invoice", "€2,568.00"),
-        ("Limit for one", "€2,000.00"),
-        ("Paid today, before this", "€300.00 of €5,000.00"),
+        ("Limit", "€2,000.00 each"),
+        ("Paid today", "€300.00 of €5,000.00"),
     )
     whole = drawn(action, "payment", looked=Looked(paid="1284.00", left="1284.00"))
     assert (whole.amount.share, whole.amount.said) == ((), "All that was paid; nothing is left to give back after this.")

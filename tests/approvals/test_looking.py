@@ -100,7 +100,7 @@ def test_what_was_looked_up_is_on_the_card_and_no_part_of_the_digest(cast, clien
     assert drawn.count == len(drawn.parts) == 7  # amount, currency, account; how it runs; and three folded
     client.force_login(cast.riley)
     page = client.get(proposed.url()).content.decode()
-    assert "€1,284.00" in page and "Looked up by Handrail at" in page and "Not part of what you sign." in page
+    assert "€1,284.00" in page and 'Looked up<span class="vh"> by Handrail</span> at ' in page and ", not signed</p>" in page
 
 
 def test_who_is_about_to_approve_a_payment_reads_how_much_goes(cast, client):
@@ -202,7 +202,7 @@ def test_earlier_payments_to_the_account_are_on_the_card_and_sum_up_against_the_
     second = propose(cast, "1500.01")
     drawn = card(second, cast.riley)
     assert [(each.text, each.ref) for each in drawn.earlier] == [("€1,500.00", first.run.ref)]
-    assert dict(drawn.found)["Paid today, before this"] == "€1,500.00 of €3,000.00"
+    assert dict(drawn.found)["Paid today"] == "€1,500.00 of €3,000.00"
     assert card(other, cast.riley).earlier == ()
     assert {warning["code"]: warning["severity"] for warning in second.action.warnings} == {
         "amount_over_day": "lock",
@@ -232,12 +232,12 @@ def test_a_card_tells_what_was_paid_when_it_was_proposed_whenever_it_is_opened(c
     approve(first, cast.riley)
     assert first.walk() == "succeeded"
     drawn = card(waiting, cast.riley)
-    assert dict(drawn.found)["Paid today, before this"] == "€0.00 of €3,000.00" and drawn.earlier == ()
+    assert dict(drawn.found)["Paid today"] == "€0.00 of €3,000.00" and drawn.earlier == ()
     later = propose(cast, "200.00")
     Grant.objects.filter(action=first.action).update(**{at: later.action.proposed_at - timedelta(days=3) for at in TIMES})
     ProposedAction.objects.filter(pk=later.action.pk).update(proposed_at=later.action.proposed_at - timedelta(days=3))
     drawn = card(later, cast.riley)
-    assert dict(drawn.found)["Paid today, before this"] == "€1,500.00 of €3,000.00", "the day is the one of the proposal"
+    assert dict(drawn.found)["Paid today"] == "€1,500.00 of €3,000.00", "the day is the one of the proposal"
     assert len(drawn.earlier) == 1
 
 
@@ -281,4 +281,4 @@ def test_earlier_payments_are_on_the_card_of_a_tool_without_a_limit_or_a_look(ca
 def test_that_a_look_found_nothing_is_said_as_well():
     what = CanonicalAction("pay_back", 1, {"amount": "1.00"}, "", "", "n")
     drawn = cards.card(what, cards.Setting(title="Pay back", effect="write", kind="payment", looked=Looked(at="2026-11-29T12:00:00Z")))
-    assert "Looked up by Handrail at" in render_to_string("approvals/_found.html", {"card": drawn})
+    assert "Looked up<span> by Handrail</span> at" in render_to_string("approvals/_found.html", {"card": drawn})

@@ -53,7 +53,7 @@ KINDS = {
         "refund_payment",
         "10 arguments: 5 shown, 5 folded, none hidden",
         "",  # two of Finance are asked
-        ("€1,284.00", "PAY-88121", "FERNHILL REFUND", "nothing is left to give back after this", "Limit for one", "€0.00 of €5,000.00"),
+        ("€1,284.00", "PAY-88121", "FERNHILL REFUND", "nothing is left to give back after this", "Limit", "€0.00 of €5,000.00"),
         ((".sums", 0), (".amount", 1)),  # all of it: no bar, but the words
     ),
     "sql": Kind(
