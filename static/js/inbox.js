@@ -56,7 +56,16 @@
     const row = queue?.querySelector("[aria-current=true]:is(.qi)");
     if (!row || !BESIDE.matches) return;
     const [here, all] = [row.getBoundingClientRect(), queue.getBoundingClientRect()];
-    if (here.top < all.top || here.bottom > all.bottom) queue.scrollTop += here.top - all.top - (all.height - here.height) / 2;
+    if (here.top >= all.top && here.bottom <= all.bottom) return;
+    queue.scrollTop += here.top - all.top - (all.height - here.height) / 2;
+    wholeOnTop(queue);
+  }
+
+  // below the head, which stays, a row begins: none is cut there
+  function wholeOnTop(queue) {
+    const edge = queue.querySelector(".queue__head").getBoundingClientRect().bottom;
+    const cut = [...queue.querySelectorAll("li")].map((row) => row.getBoundingClientRect()).find((row) => row.top < edge - 1 && row.bottom > edge + 1);
+    if (cut) queue.scrollTop += cut.top - edge;
   }
 
   // after a decision the focus is on the next row; the outcome stays where the bar was

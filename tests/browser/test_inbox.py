@@ -102,6 +102,19 @@ def test_without_script_and_on_a_phone_two_are_decided_together(new_context: Any
     until(lambda: sorted(note.now["state"] for note in notes) == ["approved", "approved", "waiting"], within=30, what="two to be approved")
 
 
+def begins_with_a_whole_row(page: Page, last: str) -> None:
+    """In a low window the row of a page opened from elsewhere is in sight, and none is cut below the head of the queue."""
+    size = page.viewport_size
+    page.set_viewport_size({"width": 1280, "height": 420})
+    page.goto(last)
+    expect(page.locator("#queue .qi[aria-current=true]")).to_be_in_viewport()
+    assert page.locator("#queue").evaluate("queue => queue.scrollTop") > 0
+    edge = page.locator(".queue__head").evaluate("head => head.getBoundingClientRect().bottom")
+    rows = page.locator("#queue li").evaluate_all("rows => rows.map(row => row.getBoundingClientRect()).map(box => [box.top, box.bottom])")
+    assert not [top for top, bottom in rows if top < edge - 1 and bottom > edge + 1]
+    page.set_viewport_size(size or {"width": 1280, "height": 720})
+
+
 def test_filters_keys_and_what_is_next_while_others_decide(page: Page, new_context: Any, server: Stack, notes: list[Note]):
     sign_in(page, server, "Riley")
     page.goto(f"{server.base_url}/inbox")
@@ -113,6 +126,8 @@ def test_filters_keys_and_what_is_next_while_others_decide(page: Page, new_conte
     page.wait_for_url("**/inbox?q=call_desk")
     rows = page.locator("#queue [data-item]")
     expect(rows).to_have_count(3)
+    begins_with_a_whole_row(page, server.base_url + str(rows.nth(2).get_attribute("href")))
+    page.goto(f"{server.base_url}/inbox?q=call_desk")
     page.locator("html[data-live=open]").wait_for()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
