@@ -53,7 +53,7 @@ def _customer(lines: dict[str, str], text: str) -> dict[str, Any]:
     said = {name.replace(" ", "_"): _value(value) for name, value in lines.items() if name not in ("from", "subject", "why")}
     named = [name.replace("_", " ") for name in said]
     told = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else "".join(named) or "nothing"
-    reason = f"The sender says: {lines['why']}" if "why" in lines else f"The sender says what is new of the customer: {told}."
+    reason = f"The sender says: “{lines['why']}”" if "why" in lines else f"The sender says what is new of the customer: {told}."
     return {"fields": said, "reason": reason}
 
 

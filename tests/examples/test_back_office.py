@@ -402,7 +402,7 @@ def test_each_correction_changes_one_field_and_says_why(cast):
         arguments = exact.read(proposed.action).arguments
         assert list(arguments["after"]) == list(arguments["before"]) and len(arguments["after"]) == 1, letter.name
         assert arguments["after"] != arguments["before"] and taken.scope == {"customer": [arguments["record"]]}
-        assert presenting.words(proposed.action, full=True)[1].startswith("The sender says: ")
+        assert presenting.words(proposed.action, full=True)[1].startswith("The sender says: “")
 
 
 def test_many_at_once_have_a_name():
