@@ -200,8 +200,9 @@ def _icon(step: str) -> str:
 def _how(step: str, decided: bool) -> str:
     """What is known of a step by the tool or prompt of its title. `decided`: it comes after the approval."""
     tool = next((each for each in TOOLS.values() if each.title == step), None)
-    if tool is None and models.titled(step):
-        return "By a script of fixed rules: no model is configured."
+    if tool is None and (prompt := models.titled(step)):
+        asked = prompt.words and providers.endpoints(prompt.at)
+        return "A model writes it." if asked else "A script writes it; no model is asked."
     if tool is None:
         return "Once, under the approval." if decided else ""
     if tool.effect != "read":

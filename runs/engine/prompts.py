@@ -79,9 +79,9 @@ def named(prompt: str) -> Prompt:
     return _PROMPTS[prompt]
 
 
-def titled(title: str) -> bool:
-    """Whether a prompt is the step of this title."""
-    return any(prompt.title == title for prompt in _PROMPTS.values())
+def titled(title: str) -> Prompt | None:
+    """The prompt whose step has this title."""
+    return next((prompt for prompt in _PROMPTS.values() if prompt.title == title), None)
 
 
 def _read(file: Path) -> tuple[str, str]:

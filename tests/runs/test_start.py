@@ -71,12 +71,18 @@ def test_the_plan_says_of_each_step_what_it_reads_or_does(cast: Cast, otto: Clie
         "Record the plan": "Before any tool is used.",
         "Read the ticket": "From the help desk: outside text, never an order.",
         "Check the account": "From the CRM: private data.",
-        "Draft a reply": "By a script of fixed rules: no model is configured.",
+        "Draft a reply": "A script writes it; no model is asked.",
         "Wait for a person": "",
         "Update the CRM": "Once only. Can be undone.",
         "Send the reply": "Once only. Can’t be undone.",
         "Report": "Every claim cites an event.",
     }
+
+
+def test_the_plan_says_that_a_model_writes_where_one_is_asked(cast: Cast, otto: Client, settings: Any) -> None:
+    settings.HANDRAIL_MODEL_URL = "http://127.0.0.1:9/v1"
+    html = otto.get(NEW).content.decode()
+    assert "<b>Draft a reply</b><p>A model writes it.</p>" in html and "no model is asked" not in html
 
 
 def test_an_agent_is_offered_only_with_what_it_runs_and_refused_in_place_with_anything_else(
