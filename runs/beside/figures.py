@@ -57,6 +57,8 @@ def _people(side: Side) -> str:
 
 def _cost(side: Side) -> str:
     calls = [line for line in side.own if line.type == "model.called"]
+    if all(line.flag("scripted") for line in calls):
+        return "None, a script answered" if calls else "None, no model was asked"
     tokens = sum(line.count("tokens_in") + line.count("tokens_out") for line in calls)
     cost = sum(line.count("cost_micro") for line in calls)
     return f"{amount('cost_micro', cost)}, {tokens:,} tokens, {len(calls)} model call{'' if len(calls) == 1 else 's'}"
@@ -72,9 +74,13 @@ def _took(side: Side) -> str:
     if not own:
         return "–"
     until = own[-1].at if side.run.ended_at else clock.now()  # it goes on while it waits, too
-    seconds = (until - own[0].at).total_seconds()
-    told = spell(seconds) if seconds >= 1 else "Under a second"  # what two differ by then says nothing about them
+    told = in_seconds((until - own[0].at).total_seconds())
     return told if side.run.ended_at else f"{told} so far"
+
+
+def in_seconds(seconds: float) -> str:
+    """In whole seconds: by less two runs differ that did the same."""
+    return spell(round(seconds)) if seconds >= 1 else "Under a second"
 
 
 def _plan(side: Side) -> str:

@@ -10,6 +10,7 @@ from access.rules import person
 from approvals import policy
 from runs import comparing, presenting
 from runs.beside import legs as beside_legs
+from runs.beside.figures import in_seconds
 from runs.beside.legs import Leg
 from runs.beside.words import Piece, word_by_word
 from runs.comparing import Pair, _once
@@ -90,7 +91,13 @@ def test_two_runs_of_one_workflow_are_folded_where_they_begin_alike(cast, run, o
     assert not found.forked and found.trunk >= 1 and "look#1" in {pair.first.about[1] for pair in found.pairs if pair.first}
     page = otto.get(f"/runs/{run.pk}/compare?with={other.pk}").content.decode()
     assert f"The first {found.trunk} are the same in both" in page and other.ref in page
+    cost = next(figure for figure in found.figures if figure.name == "Cost")
     assert other.ref in otto.get(f"/runs/{run.pk}/compare").content.decode()
+    assert cost.same and cost.first == "None, a script answered"
+
+
+def test_what_took_two_runs_almost_the_same_time_is_no_difference():
+    assert [in_seconds(seconds) for seconds in (0.4, 0.8, 2.1, 2.4, 75)] == ["Under a second"] * 2 + ["2 s"] * 2 + ["1 min"]
 
 
 def test_the_page_says_where_they_part_and_shows_both_in_figures(cast, run, otto, django_assert_max_num_queries):
