@@ -134,7 +134,8 @@ class Case:
 
     @property
     def stuck_for(self) -> str:
-        return f"Stuck for {spell(int((clock.now() - self.run.state_since).total_seconds()))}"
+        seconds = int((clock.now() - self.run.state_since).total_seconds())
+        return f"Stuck for {spell(seconds)}" if seconds >= 60 else "Stuck just now"
 
     @property
     def safe(self) -> bool:

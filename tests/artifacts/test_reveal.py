@@ -301,6 +301,6 @@ def test_the_page_takes_few_queries_and_says_where_the_file_went(cast, proposed,
     listed = riley.browser.get(f"/artifacts/{artifact}", secure=True).context["versions"]
     assert listed and not any("payload" in each._state.fields_cache for each in listed), "of the other versions no byte is read"
     told = riley.get(f"/runs/{proposed.run.pk}/artifacts/{artifact}")
-    assert "Attached to “" in told and f'href="{proposed.url()}"' in told and "cmp-old" not in told
+    assert "With “" in told and f'href="{proposed.url()}"' in told and "cmp-old" not in told
     ticket = file_of(proposed, "ticket.eml").partition(":")[2]
-    assert "Attached to" not in riley.get(f"/runs/{proposed.run.pk}/artifacts/{ticket}")
+    assert "With “" not in riley.get(f"/runs/{proposed.run.pk}/artifacts/{ticket}")
