@@ -219,7 +219,8 @@ def _waits(actor: Actor, agent: Agent) -> str:
     ]
     if not people:
         return "Nobody in this workspace may decide yet, so it would wait until it expires."
-    names = " or ".join(person.name for person in people) if len(people) < 4 else f"One of {len(people)} reviewers"
+    named = [person.name for person in people]
+    names = " or ".join(filter(None, (", ".join(named[:-1]), named[-1]))) if len(people) < 4 else f"One of {len(people)} reviewers"
     return f"{names} reads the exact action. Not you: you start the run."
 
 

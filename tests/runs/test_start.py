@@ -20,7 +20,7 @@ from runs.engine.workflow import Intake
 from runs.errors import IntakeFailed, NoReference
 from runs.models import Run
 from runs.starting import WorkflowInfo
-from tests.cast import Cast
+from tests.cast import Cast, member
 from tests.factories import make_run
 
 MESSAGE = (
@@ -62,6 +62,8 @@ def test_an_upload_is_stored_sealed_and_shown_before_anything_runs(cast: Cast, o
 def test_the_page_says_who_will_decide_and_who_may_not(cast: Cast, otto: Client) -> None:
     html = otto.get(NEW).content.decode()
     assert "Riley or Sam reads the exact action. Not you: you start the run." in html
+    member(cast.workspace, "bo", "reviewer")
+    assert "Bo, Riley or Sam reads the exact action." in otto.get(NEW).content.decode()
     assert re.findall(r"<b>([^<]+)</b>", html.split('id="will-t"')[1])[:3] == ["Record the plan", "Read the ticket", "Check the account"]
 
 
