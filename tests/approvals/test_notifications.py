@@ -442,6 +442,17 @@ def test_what_was_chosen_for_a_channel_that_is_not_set_up_is_kept_and_can_not_be
     assert "webhook" in preferences.of(cast.sam.pk).channels["waits"]
 
 
+def test_what_was_sent_alike_is_one_row_whatever_came_between(cast):
+    for n, state in enumerate(("sent", "dropped", "sent", "sent")):
+        moment = clock.now() - timedelta(minutes=n)
+        alike = {"channel": "mail", "state": state, "test": True, "created_at": moment, "settled_at": moment}
+        Message.objects.create(workspace=cast.workspace, user=cast.sam, **alike)
+    browser = Client()
+    browser.force_login(cast.sam)
+    said = text(browser.get("/notifications"))
+    assert "sent, 3 times, last at" in said and said.count("A test.") == 2
+
+
 def test_a_person_keeps_what_they_chose_and_sees_the_secret_once(cast, hook, mailbox, django_assert_max_num_queries):
     browser = Client()
     browser.force_login(cast.sam)
