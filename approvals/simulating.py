@@ -80,7 +80,6 @@ class Simulated:
     able: tuple[User, ...] = ()
     unable: tuple[tuple[User, str], ...] = ()
     trace: tuple[Traced, ...] = ()
-    left_out: int = 0  # rules of other tools
     asked: tuple[tuple[Policy, ...], Case] | None = None  # which rules were asked, about what
 
 
@@ -96,7 +95,7 @@ def simulate(wanted: Wanted) -> Simulated:
     judgement = policy.judge(current, case)
     found = _asked(run, proposal, what, case, judgement)
     trace = tuple(_traced(current, case, judgement))
-    return Simulated(**found, rule=judgement.rule, trace=trace, left_out=len(current) - len(trace), asked=(tuple(current), case))
+    return Simulated(**found, rule=judgement.rule, trace=trace, asked=(tuple(current), case))
 
 
 def without(found: Simulated) -> Without | None:
