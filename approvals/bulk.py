@@ -166,7 +166,7 @@ def _one(
     try:
         if why and action.state == "waiting":
             return Result(action, subject, why=why)
-        seen = forms.seen(presenting.sums(action), seconds=None, opened=(), acks=()) | looked
+        seen = forms.seen(presenting.sums(action, reviewer), seconds=None, opened=(), acks=()) | looked
         decided = decisions.decide(action, reviewer=reviewer, verdict=verdict, digest=digest, reason=reason, seen=seen)
         return Result(decided.action, subject, decided.decision, decided.again)
     except AlreadyDecided as error:
