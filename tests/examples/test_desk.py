@@ -409,3 +409,16 @@ def test_a_fault_of_the_mail_server_can_wait_for_a_message_to_somebody(world) ->
     with pytest.raises(smtplib.SMTPServerDisconnected):
         sent("b@else.example")
     assert world.http.get("/faults").json()["faults"][0]["left"] == 0
+
+
+def test_a_full_mailbox_refuses_a_message_and_takes_it_when_it_is_sent_again(world) -> None:
+    faulty(world, "smtp", "mailbox_full", to="b@else.example")
+    message = "Message-ID: <full@fernhill.example>\r\n\r\nHello\r\n"
+    with smtplib.SMTP(*world.smtp) as server:
+        with pytest.raises(smtplib.SMTPRecipientsRefused) as refused:
+            server.sendmail("a@fernhill.example", ["b@else.example"], message)
+        assert refused.value.recipients == {"b@else.example": (552, b"5.2.2 The mailbox is full")}
+        assert world.ledger() == [], "nothing was kept"
+        assert server.sendmail("a@fernhill.example", ["b@else.example"], message) == {}
+    assert [effect["done"] for effect in world.ledger()] == [1]
+    assert world.http.get("/faults").json()["faults"][0]["left"] == 0
