@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Q
 
 from access import audit, hiding, reasons, roles, standing
 from access.errors import BadInput, NotFound
@@ -119,10 +118,8 @@ def remove_agent(team: Team, agent_id: UUID | None, *, runs: bool, by: Actor, wh
 
 
 def listed(workspace_id: UUID) -> list[Team]:
-    """The teams that there are, by name, each with `people` and `works`: how many members and agents it has. One query."""
-    rows = Team.objects.filter(workspace_id=workspace_id, deleted_at=None)
-    counted = rows.annotate(people=Count("members", filter=_ACTIVE, distinct=True), works=Count("agents", distinct=True))
-    return sorted(counted, key=lambda team: team.name.lower())
+    """The teams that there are, by name. One query."""
+    return sorted(Team.objects.filter(workspace_id=workspace_id, deleted_at=None), key=lambda team: team.name.lower())
 
 
 def named(rows: Collection[Team]) -> list[tuple[Team, list[str], list[str]]]:
@@ -171,8 +168,6 @@ def of_people(workspace_id: UUID, users: Collection[UUID]) -> dict[UUID, list[st
         found.setdefault(user, []).append(name)
     return found
 
-
-_ACTIVE = Q(members__membership__deactivated_at=None, members__membership__user__is_active=True)
 
 # how ------------------------------------------------------------------------------------------------------------------------------
 

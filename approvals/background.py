@@ -56,7 +56,7 @@ class Evidence:
     quote: str = ""
     stands: tuple[str, ...] = ()  # of what the agent's reason names, what stands in it
     changed: tuple[wordwise.Part, ...] = ()  # of a later version, what went and what is new in it
-    earlier: str = ""  # the text of the one before
+    earlier: str = ""  # the payload that holds the text of the one before
     before: int = 0  # its number
     tool: str = ""  # what gave it
     called: str = ""  # what it is called in a sentence, where its title says what was found

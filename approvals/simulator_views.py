@@ -46,7 +46,7 @@ def section(request: HttpRequest) -> HttpResponse:
     """The rules in force, for the page of permissions."""
     found = policy_views.lines_of(request)
     many = len(found["lines"]) - FIRST
-    return render(request, "approvals/_policies_section.html", found | {"many": many if many > 2 else 0})
+    return render(request, "approvals/_policies_section.html", found | {"many": many if many > 2 else 0, "first": FIRST})
 
 
 @never_cache

@@ -33,7 +33,7 @@ TO_APPROVAL = 40.0  # for a run to come to its approval; its worker may have to 
 TERMS_OF = ("00932", "01184", "01302", "00417", "01355", "01371")  # customers that get other terms of payment
 USUAL_DAYS, NEW_DAYS = 30, 14
 BEATS = 30  # seconds of a second clock
-MARTA, PAYABLE = "marta.oyelaran@brightwater.example", "Marta Oyelaran <accounts@brightwater.example>"
+MARTA, ACCOUNTS = "marta.oyelaran@brightwater.example", "accounts@brightwater.example"
 PATIENT_RULE = "E-mail to Brightwater’s accounts payable"
 Fault = tuple[str, str, int, dict[str, Any]]  # where, fault, times, options: what the desk is told to do
 LOCKED: Fault = ("crm.terms", "lock", 1, {"to": TERMS_OF[-1]})
@@ -61,7 +61,7 @@ VAT = Letter(
     "Hello,\n\nINV-21077 still carries our old VAT number. Please send it again with PT 509 442 013.\n\nInes Carvalho\n",
 )
 COPY = Letter(
-    "Brightwater accounts payable <accounts@brightwater.example>",
+    f"Brightwater accounts payable <{ACCOUNTS}>",
     "A copy of INV-19804, please",
     "Hello,\n\ncould you send us INV-19804 again? We can’t find it in our books.\n\nAccounts payable\n",
 )
@@ -77,7 +77,7 @@ class Misbehaviour:
     first: Callable[[Agent], None] | None = None
     begin: Callable[[Agent, Actor | None], Run] | None = None  # another run than a triage
     then: Callable[[Run], None] | None = None
-    letter: "Letter | None" = None  # what a customer writes; else Marta does, of a charge that came twice
+    letter: Letter | None = None  # what a customer writes; else Marta does, of a charge that came twice
     agent: str = "support-triage"  # and the workflow that is called as it is
     played: tuple[dict[str, Any], ...] = ()  # faults of the provider that the demo plays
 
@@ -99,7 +99,7 @@ def be_patient(agent: Agent) -> None:
     """A rule that gives people a week for letters to one address, if there is none of that name."""
     if any(rule.name == PATIENT_RULE for rule in policy.rules(agent.workspace_id)):
         return
-    to = {"what": "argument", "path": "$.to[*]", "test": "contains", "value": "accounts@brightwater.example"}
+    to = {"what": "argument", "path": "$.to[*]", "test": "contains", "value": ACCOUNTS}
     asks = {"tool": "send_email", "conditions": [to], "outcome": "reviewers", "quorum": 1}
     times = {"expires_after": timedelta(days=7), "grant_lasts": timedelta(hours=1), "recall_delay": timedelta()}
     policy.put_first(agent.workspace_id, policy.rule(agent.workspace_id, name=PATIENT_RULE, **asks, **times), by=None)
@@ -181,7 +181,7 @@ NAMES = {
         " rules say, and tells so.",
         first=be_patient,
         then=let_a_day_pass,
-        letter=Letter(PAYABLE),
+        letter=Letter(f"Marta Oyelaran <{ACCOUNTS}>"),
     ),
     "crm-answer-lost": Misbehaviour(
         "the CRM writes the note and drops the answer",

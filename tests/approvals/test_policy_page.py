@@ -239,5 +239,9 @@ def test_what_a_rule_covers_is_one_sentence_and_rules_far_down_are_folded(cast, 
     assert f"{title} if its amount is more than €1,000</td>" in page and "currency is" not in page
     assert f"{title} if it sets the reply to</td>" in page
     assert page.count('<tr role="row" class="rest">') == 4 and "4 more rules" in page and "What no rule covers" in page
+    assert 'class="more"><td role="cell" colspan="7">' in page
+    looking = Client()
+    looking.force_login(cast.riley)  # who may not edit, and so has a column less
+    assert 'class="more"><td role="cell" colspan="6">' in looking.get("/policies/section").content.decode()
     save(cast, *rules[:9])
     assert 'class="rest"' not in ada.get("/policies/section").content.decode(), "one more is not worth a fold"

@@ -18,8 +18,7 @@ PEOPLE = (
     ("Ada Lindqvist", "admin"),
     ("Rafael Costa", "admin"),  # so that a change of roles takes two
 )
-# each called as the workflow that it runs, the  with who answers for it and for its runs. They decide
-# nothing, and so Riley and Sam may
+# each with who answers for it and for its runs: a manager, who decides nothing, and so Riley and Sam may
 AGENTS = {
     "support-triage": "Priya Nair",
     "triage-loop": "Sofia Berg",
