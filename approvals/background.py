@@ -16,7 +16,7 @@ from django.db.models import Q
 from approvals import sourcing, wordwise
 from approvals.models import ProposedAction
 from artifacts import vault
-from artifacts.gist import gist, record
+from artifacts.gist import cut, gist, record
 from artifacts.models import Label
 from artifacts.rendition import UNREADABLE
 from artifacts.revealing import REVEALABLE
@@ -333,13 +333,21 @@ def _recorded(evidence: Evidence, shown: Shown, reason: str) -> Evidence:
 
 
 def _changed(evidence: Evidence, shown: Shown, before: Shown | None) -> Evidence:
-    """Of a draft that was written anew, what went and what is new in it, as far as there is room."""
+    """Of a draft that was written anew, what went and what is new in it, as far as there is room: half for each, or what is left."""
     if before is None or before.erased_at:
         return evidence
-    old, new = wordwise.words(before.text, shown.text)
-    differ = [part for part in (*old, *new) if part[0] in ("del", "ins") and any(map(str.isalnum, part[1]))]
-    room = [sum(len(text) for _, text in differ[: at + 1]) <= QUOTE for at in range(len(differ))]
-    return replace(evidence, changed=tuple(part for part, fits in zip(differ, room, strict=True) if fits))
+    sides = wordwise.words(before.text, shown.text)
+    went, came = ([part for part in side if part[0] in ("del", "ins") and any(map(str.isalnum, part[1]))] for side in sides)
+    lengths = [sum(len(text) for _, text in side) for side in (went, came)]
+    most = [max(QUOTE // 2, QUOTE - other) for other in reversed(lengths)]
+    return replace(evidence, changed=(*_fitting(went, most[0]), *_fitting(came, most[1])))
+
+
+def _fitting(parts: list[wordwise.Part], most: int) -> list[wordwise.Part]:
+    """The first of them that `most` characters hold; of the very first its beginning, if it alone is longer."""
+    if parts and len(parts[0][1]) > most:
+        return [(parts[0][0], cut(parts[0][1], most))]
+    return [part for at, part in enumerate(parts) if sum(len(text) for _, text in parts[: at + 1]) <= most]
 
 
 def _excerpt(shown: Shown) -> str:

@@ -30,7 +30,7 @@ def gist(text: str, most: int) -> str:
         if len(longer) > most:
             break
         kept = longer
-    return kept or _cut(words, most)
+    return kept or cut(words, most)
 
 
 def record(text: str, most: int, *, counted: bool = True) -> str:
@@ -51,7 +51,7 @@ def record(text: str, most: int, *, counted: bool = True) -> str:
     name = _name(held)
     if not counted and name:
         told = []
-    return ": ".join(filter(None, (_cut(name, most) if len(name) > most else name, ", ".join(told))))
+    return ": ".join(filter(None, (cut(name, most) if len(name) > most else name, ", ".join(told))))
 
 
 def _count(held: Any, lists: Counter[str], depth: int) -> int:
@@ -115,9 +115,9 @@ def _is_name(line: str) -> bool:
     return len(line) <= NAMED and not line.endswith(_ENDS)
 
 
-def _cut(words: str, most: int) -> str:
+def cut(words: str, most: int) -> str:
     """At a space, and never within the mark of something hidden."""
-    cut = words[:most].rsplit(" ", 1)[0]
-    if cut.rfind("⟦") > cut.rfind("⟧"):
-        cut = cut[: cut.rfind("⟦")]
-    return cut.rstrip(" ,.;:–-") + "…"
+    kept = words[:most].rsplit(" ", 1)[0]
+    if kept.rfind("⟦") > kept.rfind("⟧"):
+        kept = kept[: kept.rfind("⟦")]
+    return kept.rstrip(" ,.;:–-") + "…"

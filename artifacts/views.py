@@ -85,11 +85,12 @@ def _is_row(line: str) -> bool:
 
 
 def _cells(was: str, now: str) -> tuple[str, str]:
-    """The cells of a row that differ; all of them if there are other ones."""
+    """The cells of a row that differ; all of them if there are other ones; the lines as they are if their cells say the same."""
     old, new = ([cell.strip().strip("*") for cell in line.strip().strip("|").split("|")] for line in (was, now))
     pairs = list(zip_longest(old, new, fillvalue=""))
     differ = [pair for pair in pairs if pair[0] != pair[1]] if len(old) == len(new) else pairs
-    return ", ".join(a for a, _ in differ if a), ", ".join(b for _, b in differ if b)
+    before, after = (", ".join(filter(None, each)) for each in ([a for a, _ in differ], [b for _, b in differ]))
+    return (before, after) if before != after else (was, now)
 
 
 def _comparable(before: Artifact, after: Artifact) -> bool:

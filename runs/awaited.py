@@ -14,7 +14,7 @@ WAITS = {
     "budget": "A bigger budget",
     "timer": "A set time",
     "webhook": "A webhook",
-    "outcome": "An operator’s word",
+    "outcome": "Somebody to say what happened",
     "retry": "The next try",
     "unfreezing": "The end of a freeze",
     "signal": "Somebody to add context",

@@ -289,9 +289,13 @@ class View:
         return ledgered(self.run, self.story.effects, may=self.can("runs.recover"))
 
     @property
-    def undoing_goes_on(self) -> bool:
-        """Whether what an ended run did may be undone yet, or is being undone: no push tells of that, for its log has ended."""
-        return not self.live and any(row.may_undo or (row.later and row.later.open) for row in self.ledger)
+    def undo_asked_every(self) -> int:
+        """Every how many seconds an open page of an ended run asks what became of undoing, 0 for never: no push tells of that."""
+        if self.live:
+            return 0
+        if any(row.later and row.later.open for row in self.ledger):
+            return UNDOING_EVERY
+        return UNDO_EVERY if any(row.may_undo for row in self.ledger) else 0
 
     @property
     def effects_told(self) -> str:
@@ -327,6 +331,7 @@ class View:
         return [effect for effect in self.story.effects if effect.state in ("waiting", "granted")]
 
 
+UNDOING_EVERY, UNDO_EVERY = 5, 60  # seconds: while an undo is under way, and while somebody may yet ask for one
 NOTHING_DONE = "Ended, nothing done"
 WAITING_WORDS = {
     "decision": "Waiting for a reviewer",

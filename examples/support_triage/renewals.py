@@ -78,8 +78,9 @@ def _name(account: Record, email: str) -> str:
 
 def _offer(account: Record, email: str) -> str:
     terms = account.renewal
+    first, _, _ = _name(account, email).strip().partition(" ")
     return (
-        f"Hello {_name(account, email).split()[0]},\n\nyour plan, {account.plan}, ends on {terms.ends}. We would like to go on"
+        f"Hello {first or 'there'},\n\nyour plan, {account.plan}, ends on {terms.ends}. We would like to go on"
         f" working with {account.name}: for {terms.term} it is €{terms.price} a year, and we hold that price until {terms.held_until}.\n\n"
         "The contract lies in your account. Once it is signed there, nothing else is needed.\n\nFernhill"
     )

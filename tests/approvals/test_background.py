@@ -119,6 +119,18 @@ def test_of_a_draft_that_was_written_anew_evidence_says_what_went_and_what_is_ne
     assert background._changed(draft, after, None) == draft
 
 
+def test_however_much_went_from_a_draft_evidence_says_what_is_new_in_it():
+    draft, gone = background.Evidence(40, "The draft"), shown(f"Hello\n{'We owe you. ' * 20}\nFernhill\n", "text/plain")
+
+    def told(now: str) -> dict[str, str]:
+        changed = background._changed(draft, shown(f"Hello\n{now}\nFernhill\n", "text/plain"), gone).changed
+        return {kind: "|".join(text for each, text in changed if each == kind) for kind in ("del", "ins")}
+
+    short, long = told("Paid"), told("Paid-at-noon-" * 20)
+    assert short["ins"] == "Paid" and short["del"].endswith("…") and 150 < len(short["del"]) < 180
+    assert long["ins"].endswith("…") and long["del"].endswith("…") and all(70 < len(text) <= 91 for text in long.values())
+
+
 def test_evidence_says_what_was_read_where_it_was_kept_as_no_text(cast):
     action = ProposedAction.objects.select_related("run", "policy").get(pk=propose_mail(cast).action.pk)
     said = {each.title: each.text for each in background.around(action).evidence}

@@ -100,6 +100,15 @@ def test_what_to_look_for_stays_where_a_word_about_steering_goes_once_the_run_ha
     expect(page.get_by_text("Its worker is killed.")).to_be_visible()
 
 
+def test_a_time_that_stands_in_the_row_above_is_read_out_and_seen_by_whoever_is_in_the_row(page: Page) -> None:
+    page.set_content('<ol class="rail"><li class="ev"><a href="#">Sent</a><time class="ev__time again">10:42</time></li></ol>')
+    page.add_style_tag(path=ROOT / "static/css/parts-rail.css")
+    time = page.get_by_role("time")  # of what is hidden from a screen reader there is no role
+    expect(time).to_have_css("opacity", "0")
+    page.get_by_role("link").focus()
+    expect(time).to_have_css("opacity", "1")
+
+
 def test_an_open_page_of_an_ended_run_loses_its_undo_by_itself_once_that_was_asked_for(
     page: Page, new_context: Context, server: Stack
 ) -> None:
@@ -108,6 +117,7 @@ def test_an_open_page_of_an_ended_run_loses_its_undo_by_itself_once_that_was_ask
         riley.decide(waiting.action, "approved").raise_for_status()
     assert waiting.run.wait_for("succeeded")
     sign_in(page, server, "Otto")
+    page.clock.install()
     page.goto(f"{server.base_url}/runs/{waiting.run.id}")
     offered = page.get_by_role("link", name="Undo…")
     expect(offered).to_have_count(2)  # on the row of the note, and among what was done outside
@@ -116,6 +126,7 @@ def test_an_open_page_of_an_ended_run_loses_its_undo_by_itself_once_that_was_ask
     other.get_by_role("link", name="Undo…").first.click()
     other.get_by_label("Why").fill("The note is of another customer.")
     other.get_by_role("button", name="Undo this").click()
+    page.clock.fast_forward("01:00")  # it asks once a minute whether anybody did, and often from then on
     expect(offered).to_have_count(0, timeout=15_000)
     expect(page.locator("#run-effects")).to_contain_text("Undone by RN-", timeout=15_000)
     expect(page.locator("#run-effects [hx-get]")).to_have_count(0)  # nothing more can come

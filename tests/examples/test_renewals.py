@@ -5,14 +5,15 @@ import orjson
 import pytest
 from django.test import Client
 
-import examples.support_triage.renewals  # noqa: F401  it is registered by being loaded
 from access.rules import SYSTEM, person
 from approvals import demo
 from approvals.models import ProposedAction
 from config import clock
 from config.management.commands.demo_runs import RENEWED
+from examples.support_triage import renewals
 from runs import signals, standard_webhooks, starting, webhooks
 from runs.engine import executor
+from runs.engine.workflow import Record
 from runs.models import Run
 from tests.approvals.mailing import Proposed
 from tests.examples.outside import World
@@ -55,6 +56,14 @@ def test_the_offer_goes_out_once_approved_and_the_signed_contract_ends_the_run(c
     webhooks.apply_due()
     assert renewal.walk() == "succeeded"
     assert ("Renewed for 2027.", True) in notes(world.http)
+
+
+def test_an_offer_to_an_address_that_is_no_contact_greets_nobody_by_name():
+    terms = {"ends": "31 December", "term": "2027", "price": "1,200.00", "held_until": "24 December"}
+    contacts = [Record(name="Ana Ruiz", email="ana@b.example")]
+    account = Record(name="Brightwater", plan="Team", renewal=Record(terms), contacts=contacts)
+    assert renewals._offer(account, "ana@b.example").startswith("Hello Ana,")
+    assert renewals._offer(account, "info@b.example").startswith("Hello there,")
 
 
 def test_what_it_noted_is_taken_back_when_it_is_called_off(cast, world: World, renewal: Proposed):

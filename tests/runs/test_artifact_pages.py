@@ -28,6 +28,18 @@ def test_of_a_row_of_a_table_the_cells_that_differ_are_told_and_of_what_came_in_
     ]
 
 
+def test_rows_whose_cells_say_the_same_are_told_as_they_are(cast: Cast) -> None:
+    log = lines.begun()
+    lines.artifact(log, "statement.md", HEAD + "| Total | | €10.00 |\n| Fee | |\n")
+    lines.artifact(log, "statement.md", HEAD + "| **Total** | | €10.00 |\n| Fee | | |\n", version=2)
+    play(cast, log)
+    before, after = Artifact.objects.filter(name="statement.md").order_by("version")
+    assert [(each.line, each.before, each.after) for each in views.changes(before, after)] == [
+        (5, "| Total | | €10.00 |", "| **Total** | | €10.00 |"),
+        (6, "| Fee | |", "| Fee | | |"),
+    ]
+
+
 def test_of_many_sources_some_are_folded_and_its_own_earlier_versions_are_none(cast: Cast, sign_in: SignIn) -> None:
     log = lines.begun()
     for name, version in (("a.txt", 1), ("b.txt", 1), ("c.txt", 1), ("d.txt", 1), ("reply.txt", 1), ("e.txt", 1), ("reply.txt", 2)):

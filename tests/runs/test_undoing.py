@@ -1,5 +1,7 @@
 """One thing that an ended run did outside is undone because a person asked for it: by a run of its own, once, through the gate."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -126,6 +128,20 @@ def test_the_ledger_says_when_what_a_live_run_did_can_be_undone(cast, waiting):
     assert said() and set(said()) == {"Can be undone once the run has ended."}
     approve(cast, waiting)
     assert walk(waiting) == "succeeded" and set(said()) == {"Can be undone."}
+
+
+def test_an_open_page_asks_often_only_while_something_is_being_undone(cast, waiting):
+    def every() -> list[str]:
+        client = Client()
+        client.force_login(cast.otto)
+        return re.findall(r'hx-trigger="every (\d+s)"', client.get(f"/runs/{waiting.pk}").content.decode())
+
+    assert every() == []  # it is live: what comes is pushed
+    approve(cast, waiting)
+    assert walk(waiting) == "succeeded" and every() == ["60s"]
+    undone = [ask(cast, waiting, effect.seq) for effect in ledger.effects(waiting) if effect.can_undo]
+    assert every() == ["5s"]
+    assert {walk(made) for made in undone} == {"succeeded"} and every() == []
 
 
 def test_a_worker_that_is_lost_in_the_middle_undoes_it_once(cast, run, outside, monkeypatch):
