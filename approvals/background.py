@@ -18,7 +18,7 @@ from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.gist import cut, gist, record
 from artifacts.models import Label
-from artifacts.rendition import UNREADABLE
+from artifacts.rendition import UNREADABLE, plain
 from artifacts.revealing import REVEALABLE
 from artifacts.vault import Shown
 from runs.engine import orders
@@ -30,6 +30,7 @@ from runs.vocabulary import LOOK_UP
 EVIDENCE = 8
 HEADER = re.compile(r"[A-Z][A-Za-z-]{1,30}: |[ \t]")  # or the continuation of one
 QUOTE = 180  # characters
+TITLE = 80  # characters of what a tool says that was found
 STANDING = 4  # values of the reason that are said to stand in one record
 _BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called")
 _PLAN = ("plan.set", "step.started", "step.completed")
@@ -128,7 +129,7 @@ class _Sorted:
 def around(action: ProposedAction) -> Background:
     """The background of an action. `action.run` is read for its state."""
     told = _sort(_events(action), action)
-    evidence = _evidence(told.before)
+    evidence = _evidence(told.before, is_called_here=bool(action.run.workflow))
     texts = vault.shown(_wanted(told, evidence[-EVIDENCE:], action))
     reason = texts.get(action.reason_id) if action.reason_id else None
     shown = tuple(_with_text(each, event, texts, reason.text if reason else "") for each, event in evidence[-EVIDENCE:])
@@ -232,8 +233,11 @@ def _leg(title: str, used: list[tuple[Tool, int]]) -> Leg | None:
     return Leg(title, ", ".join(titles), tuple(seq for _, seq in used)[:3])
 
 
-def _evidence(before: list[_Told]) -> list[tuple[Evidence, _Told]]:
-    """What the run got, in order: each read and each draft, with the artifact that was made of it; of the same thing, the last."""
+def _evidence(before: list[_Told], *, is_called_here: bool) -> list[tuple[Evidence, _Told]]:
+    """What the run got, in order: each read and each draft, with the artifact that was made of it; of the same thing, the last.
+
+    `is_called_here`: whether Handrail called the tools itself. What an agent outside tells of them is never worded as a finding.
+    """
     found: dict[str, tuple[Evidence, _Told]] = {}
     source: tuple[str, Evidence] | None = None
     for event in before:
@@ -244,7 +248,7 @@ def _evidence(before: list[_Told]) -> list[tuple[Evidence, _Told]]:
             found[event.data["name"]] = _kept(evidence, event, before[1] if before else None), event
             source = None
         elif _gave_something(event):
-            evidence = _drafted(event) if event.type == "model.called" else _answer(event)
+            evidence = _drafted(event) if event.type == "model.called" else _answer(event, is_called_here)
             source = f"{event.type} {event.data.get('tool') or event.data['prompt']}", evidence
             found[source[0]] = evidence, event
     return sorted(found.values(), key=lambda pair: pair[1].seq)
@@ -270,11 +274,15 @@ def _kept(evidence: Evidence, event: _Told, before: _Told | None) -> Evidence:
     )
 
 
-def _answer(event: _Told) -> Evidence:
+def _answer(event: _Told, is_called_here: bool) -> Evidence:
     tool = TOOLS.get(event.data["tool"])
     title = (tool.gives or tool.title) if tool else event.data["tool"]
     return Evidence(
-        event.seq, title, tool=event.data["tool"], outside=bool(tool and tool.reads_untrusted), private=bool(tool and tool.reads_private)
+        event.seq,
+        title,
+        tool=event.data["tool"] if is_called_here else "",
+        outside=bool(tool and tool.reads_untrusted),
+        private=bool(tool and tool.reads_private),
     )
 
 
@@ -315,9 +323,15 @@ def _finding(name: str, rendition: str) -> tuple[str, str]:
     if tool is None or tool.finds is None:
         return "", ""
     try:
-        return tool.finds(orjson.loads(rendition))
-    except (orjson.JSONDecodeError, LookupError, TypeError, ValueError):  # what was redacted in it may not fit any more
+        title, text = tool.finds(orjson.loads(rendition))
+    except Exception:  # the words are a tool's own, and what was redacted in the result may be anything by now
         return "", ""
+    return _printable(plain(title))[:TITLE], gist(_printable(text), QUOTE)
+
+
+def _printable(text: str) -> str:
+    """Without what JSON may spell and no page should draw."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 _RECORDS = ("application/json", "text/csv")

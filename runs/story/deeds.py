@@ -315,7 +315,7 @@ def effect_done(draft: Draft, line: Line) -> None:
     more = {"action": action, "effect": known.effect if known else "", "earlier": earlier}
     effect = Effect(line.seq, tool, key, subject, "done", line.flag("can_undo"), **more)
     draft.effects[key] = effect
-    undo: Rich = ("Key ", Code(key), ". ", *effect.told)
+    undo: Rich = ("Key ", Code(effect.spelled_key), ". ", *effect.told) if effect.spelled_key else effect.told
     said: Rich = ("The agent says so.",) if line.who.kind == "agent" else ()
     lines = tuple(each for each in (_allowed(draft, action), undo, draft.verified.get(action, ()), said) if each)
     of = {"tool": tool, "amounts": draft.amounts.get(action, ())}

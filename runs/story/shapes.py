@@ -4,9 +4,12 @@ A sentence is a tuple of parts (`Rich`), so that a page can draw an event as a l
 somebody wrote with its hidden places hidden.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+
+_DRAWN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -321,6 +324,11 @@ class Effect:
     @property
     def link(self) -> Rich:
         return (At(self.seq),)
+
+    @property
+    def spelled_key(self) -> str:
+        """Its key where somebody spelled it; one that was drawn says nothing to a reader, and stands on the page of its event."""
+        return "" if _DRAWN.fullmatch(self.key) else self.key
 
     @property
     def told(self) -> Rich:

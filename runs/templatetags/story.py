@@ -1,7 +1,7 @@
 """`{% load story %}`: how the parts of a story are drawn. They read `view` (or `run` and `names`) from the context."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -74,22 +74,6 @@ def folded(view: Any, section: shapes.Section) -> bool:
 def drawn_of(section: shapes.Section, view: Any) -> rows.Stretched:
     """The rows of a section that are drawn."""
     return rows.stretched(section, view.at, long=view.long, new=view.new_at, hits=view.hits)
-
-
-@register.simple_tag
-def same_minute(items: Sequence[Any]) -> frozenset[int]:
-    """The rows, by their first event, whose time the row above them says already: the one that is seen above them."""
-    found, seen, any_above = set(), None, None
-    for item in items:
-        if not isinstance(item, shapes.Item):
-            seen = any_above = None
-            continue
-        minute = item.at.replace(second=0, microsecond=0)
-        if minute == (any_above if item.quiet else seen):
-            found.add(item.first)
-        any_above = minute
-        seen = seen if item.quiet else minute
-    return frozenset(found)
 
 
 @register.simple_tag

@@ -12,7 +12,10 @@ from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.gist import _counted, gist, record, unwrapped
 from config import clock
+from examples.back_office import tools as office
+from examples.support_triage import tools as desk
 from runs import log, reading, signals
+from runs.engine.tools import TOOLS
 from runs.vocabulary import StepCompleted, StepStarted
 from tests.approvals import mailing
 from tests.approvals.mailing import propose_mail
@@ -185,3 +188,28 @@ def test_a_step_that_was_completed_stays_done_when_the_run_is_cancelled_and_the_
     states = [step.state for step in background.around(action).plan]
     assert states == ["done"] * 4 == [step.state for step in reading.told(action.run).story.plan.steps]
     assert course.course(action, riley).outcome.text == "The run was cancelled."
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"record": "⟦secret⟧", "customer": "1", "version": 1}',
+        '{"payments": {"a": 1}}',
+        '{"refunded": 7, "invoice": 1}',
+        '{"name": "a", "invoices": [{"payments": [{"status": "settled", "id": "1", "amount": "⟦card⟧", "currency": "EUR"}]}]}',
+        '{"name": "a", "invoices": {"a": 1}}',
+        "[]",
+    ],
+)
+def test_a_result_in_which_something_was_hidden_is_told_without_a_finding_or_with_one_and_never_ends_the_page(result):
+    telling = [tool for tool in (*vars(office).values(), *vars(desk).values()) if getattr(tool, "finds", None)]
+    assert len(telling) >= 4 and all(TOOLS[tool.name] is tool for tool in telling)
+    for tool in telling:
+        title, text = background._finding(tool.name, result)
+        assert len(title) <= 80 and "⟦" not in title and len(text) <= 181
+
+
+def test_what_an_agent_outside_tells_of_a_tool_is_never_worded_as_a_finding():
+    told = background._Told(3, "tool.ended", clock.now(), {}, {"tool": "read_refunds", "outcome": "ok"}, {})
+    (here, _), (outside, _) = *background._evidence([told], is_called_here=True), *background._evidence([told], is_called_here=False)
+    assert (here.tool, outside.tool) == ("read_refunds", "") and here.title == outside.title

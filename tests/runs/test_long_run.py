@@ -328,20 +328,6 @@ def test_a_long_run_says_what_it_works_at_and_calls_its_steps_by_what_tells_them
     assert overview.word_of(step) == "" and overview.word_of(replace(step, title=Text("x" * 99))) == ""
 
 
-def test_a_time_stands_where_it_changes(cast: Cast, sign_in: SignIn) -> None:
-    log = lines.begun(YEARS)
-    log.add("step.started", {"step": "sort#1", "kind": "tool", "plan_step": 1, "attempt": 1}, who="agent")
-    for note in range(450):
-        log.add("checkpoint.saved", {}, who="agent", after=0)
-        log.add("note.posted", {}, who="agent", after=2, note=f"Note {note}")
-    section = re.search(r'<section class="step" id="s1".*?</section>', page(sign_in(cast.riley), play(cast, log)), re.DOTALL)
-    assert section
-    shown = [row for row in re.findall(r'<li class="ev.*?</li>', section[0], re.DOTALL) if 'class="ev all' not in row]
-    times = [re.search(r'class="ev__time"[^>]*datetime="([^"]{16})|datetime="([^"]{16})[^>]*class="ev__time"', row) for row in shown]
-    minutes = [each[1] or each[2] for each in times if each]
-    assert times[0] and len(shown) > 90 and minutes == sorted(set(minutes)) and 3 <= len(minutes) <= 8
-
-
 def test_a_move_that_nobody_was_asked_about_is_found_once_where_it_was_done(cast: Cast, sign_in: SignIn) -> None:
     run = play(cast, moves(220))
     riley = sign_in(cast.riley)

@@ -7,8 +7,7 @@ import pytest
 from runs.engine.tools import TOOLS, tool
 from runs.story import titles
 from runs.story.made import differences
-from runs.story.shapes import Difference, Item, Label, Quote
-from runs.templatetags.story import same_minute
+from runs.story.shapes import Difference, Label, Quote
 from runs.timeline import fold
 from tests.runs import lines
 from tests.runs.lines import NOTE, SEND, Log
@@ -81,19 +80,6 @@ def test_what_was_rejected_and_put_to_people_anew_keeps_one_line_and_tells_its_r
     assert (first.facts, [said(line) for line in first.lines]) == ((), ["Rejected at <At>, replaced by <At>."])
     assert (first.more, [said(line) for line in first.folded]) == ("Its reason", ["She asked why."])
     assert second.facts and second.state == "waiting"
-
-
-def test_a_time_is_said_once_for_what_happened_in_the_same_minute() -> None:
-    log = lines.begun()
-    log.add("note.posted", {}, who="agent", note="One.")
-    log.add("checkpoint.saved", {"after": "read_ticket#1"}, after=60)  # drawn under “Everything” alone
-    log.add("note.posted", {}, who="agent", note="Two.")
-    log.add("note.posted", {}, who="agent", note="Three.")
-    rows: list[Item] = list(fold(log.lines).sections[0].items)
-    again = same_minute(rows)
-    shown = [(said(row.said and (row.said,) or row.title)[:12], row.first in again) for row in rows if not row.quiet][-3:]
-    assert [each for _, each in shown] == [True, False, True], "a row that is not seen says nothing for the next"
-    assert not any(row.first in again for row in rows if row.quiet), "and it has a time of its own there"
 
 
 def test_a_planned_step_says_what_its_tool_will_do_and_whether_it_can_be_undone() -> None:
