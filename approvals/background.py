@@ -57,6 +57,8 @@ class Evidence:
     quote: str = ""
     stands: tuple[str, ...] = ()  # of what the agent's reason names, what stands in it
     changed: tuple[wordwise.Part, ...] = ()  # of a later version, what went and what is new in it
+    changes_left: int = 0  # of those, for which there was no room
+    hides: bool = False  # whether both versions have hidden places: what stands in those is not compared
     earlier: str = ""  # the payload that holds the text of the one before
     before: int = 0  # its number
     tool: str = ""  # what gave it
@@ -354,7 +356,8 @@ def _changed(evidence: Evidence, shown: Shown, before: Shown | None) -> Evidence
     went, came = ([part for part in side if part[0] in ("del", "ins") and any(map(str.isalnum, part[1]))] for side in sides)
     lengths = [sum(len(text) for _, text in side) for side in (went, came)]
     most = [max(QUOTE // 2, QUOTE - other) for other in reversed(lengths)]
-    return replace(evidence, changed=(*_fitting(went, most[0]), *_fitting(came, most[1])))
+    told = (*_fitting(went, most[0]), *_fitting(came, most[1]))
+    return replace(evidence, changed=told, changes_left=len(went) + len(came) - len(told), hides=bool(before.hidden and shown.hidden))
 
 
 def _fitting(parts: list[wordwise.Part], most: int) -> list[wordwise.Part]:

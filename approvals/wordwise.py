@@ -6,8 +6,8 @@ from typing import Literal
 
 Kind = Literal["same", "del", "ins", "gap", "none"]  # gap: line ends amid what differs; none: there is nothing, and the text says so
 Part = tuple[Kind, str]
-SPOKEN = pattern(r"\w+(?:[^\w\s]{1,3}\w+)*")  # “81-339”, “1,284.00” and an address are one word each
-WORDS = pattern(rf"\s+|{SPOKEN.pattern}|[^\w\s]")
+SPOKEN = pattern(r"\w+(?:[^\w\s⟦⟧]{1,3}\w+)*")  # “81-339”, “1,284.00” and an address are one word each
+WORDS = pattern(rf"\s+|⟦[^⟧]*⟧|{SPOKEN.pattern}|[^\w\s]")  # what is hidden is one word, so that no half of its mark is a difference
 LINE_ENDS = pattern(r"(\s*\n\s*)")
 ALIGNED = 400  # words between what begins and what ends the same; more are shown whole, before and after: aligning takes cubic time
 

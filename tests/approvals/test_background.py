@@ -213,3 +213,17 @@ def test_what_an_agent_outside_tells_of_a_tool_is_never_worded_as_a_finding():
     told = background._Told(3, "tool.ended", clock.now(), {}, {"tool": "read_refunds", "outcome": "ok"}, {})
     (here, _), (outside, _) = *background._evidence([told], is_called_here=True), *background._evidence([told], is_called_here=False)
     assert (here.tool, outside.tool) == ("read_refunds", "") and here.title == outside.title
+
+
+def _version(text: str, **hidden: int) -> vault.Shown:
+    return vault.Shown(uuid4(), text, "personal", "text/plain", len(text), hidden)
+
+
+def test_of_a_draft_written_anew_it_is_said_how_much_more_changed_and_that_hidden_values_are_not_compared():
+    before = "Pay the sum of ⟦iban⟧ now. " + " ".join(f"old{n} stays{n}" for n in range(40))
+    after = "Pay the sum of ⟦card⟧ now. " + " ".join(f"new{n} stays{n}" for n in range(40))
+    told = background._changed(background.Evidence(5, "The draft"), _version(after, card=1), _version(before, iban=1))
+    assert ("del", "⟦iban⟧") in told.changed and ("ins", "⟦card⟧") in told.changed and told.hides
+    assert told.changes_left == 82 - len(told.changed) > 0
+    alone = background._changed(background.Evidence(5, "The draft"), _version("One two three"), _version("One three"))
+    assert (alone.changes_left, alone.hides) == (0, False)

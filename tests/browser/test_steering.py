@@ -100,15 +100,6 @@ def test_what_to_look_for_stays_where_a_word_about_steering_goes_once_the_run_ha
     expect(page.get_by_text("Its worker is killed.")).to_be_visible()
 
 
-def test_a_time_that_stands_in_the_row_above_is_read_out_and_seen_by_whoever_is_in_the_row(page: Page) -> None:
-    page.set_content('<ol class="rail"><li class="ev"><a href="#">Sent</a><time class="ev__time again">10:42</time></li></ol>')
-    page.add_style_tag(path=ROOT / "static/css/parts-rail.css")
-    time = page.get_by_role("time")  # of what is hidden from a screen reader there is no role
-    expect(time).to_have_css("opacity", "0")
-    page.get_by_role("link").focus()
-    expect(time).to_have_css("opacity", "1")
-
-
 def test_an_open_page_of_an_ended_run_loses_its_undo_by_itself_once_that_was_asked_for(
     page: Page, new_context: Context, server: Stack
 ) -> None:
