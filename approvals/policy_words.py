@@ -30,20 +30,17 @@ class Line:
     matched: int = 0
 
     @property
-    def covers(self) -> str:
-        """“Refund a payment if its amount is more than €1,000”: a currency that the sum names is not said before it."""
-        return self._covers(self.conditions)
-
-    def _covers(self, words: Sequence[str]) -> str:
-        kept = self.rule.conditions
-        told = {each.get("value", "").partition(" ")[2] for each in kept if each["what"] == "amount"}
-        when = [said for of, said in zip(kept, words, strict=True) if not (_is_currency(of) and of["value"] in told)]
-        return f"{self.tool} if {' and '.join(when)}" if when else self.tool
+    def plain(self) -> tuple[str, ...]:
+        """Its conditions with an argument’s plain name: “it sets the invoice e-mail” for `$.after.invoice_email`. Its rule has the path."""
+        return tuple(_plain(of, said) for of, said in zip(self.rule.conditions, self.conditions, strict=True))
 
     @property
-    def plainly(self) -> str:
-        """The same with the plain name of an argument: “it sets the invoice e-mail” for `$.after.invoice_email`. Its rule has the path."""
-        return self._covers([_plain(of, said) for of, said in zip(self.rule.conditions, self.conditions, strict=True)])
+    def covers(self) -> str:
+        """“Refund a payment if its amount is more than €1,000”: a currency that the sum names is not said before it."""
+        kept = self.rule.conditions
+        told = {each.get("value", "").partition(" ")[2] for each in kept if each["what"] == "amount"}
+        when = [said for of, said in zip(kept, self.plain, strict=True) if not (_is_currency(of) and of["value"] in told)]
+        return f"{self.tool} if {' and '.join(when)}" if when else self.tool
 
     @property
     def drawn(self) -> range:

@@ -238,6 +238,8 @@ def test_what_a_rule_covers_is_one_sentence_and_rules_far_down_are_folded(cast, 
     title = TOOLS["send_mail"].title
     assert f"{title} if its amount is more than €1,000</td>" in page and "currency is" not in page
     assert f"{title} if it sets the reply to</td>" in page
+    narrow = ada.get("/policies").content.decode()
+    assert f"{title} if it sets the reply to</span>" in narrow and "after.reply_to" not in narrow, "in the words that the permissions have"
     assert page.count('<tr role="row" class="rest">') == 4 and "4 more rules" in page and "What no rule covers" in page
     assert 'class="more"><td role="cell" colspan="7">' in page
     looking = Client()
