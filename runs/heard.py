@@ -12,12 +12,12 @@ from django.db.models import F, Q
 from artifacts import vault
 from runs.engine import ledger
 from runs.models import Event, Run
-from runs.story.course import FAILED, PARKED, cancelled_words
+from runs.story.course import PARKED, cancelled_words, failed_words
 
 RECENT_STEPS = 200  # events from the end in which the current step of a run is looked for
 HEARD = (
     *("action.proposed", "action.decided", "action.expired", "effect.done", "effect.undone"),
-    *("plan.set", "run.failed", "run.parked", "run.cancelled"),
+    *("plan.set", "run.failed", "run.parked", "run.cancelled", "run.compensating"),
 )
 
 
@@ -31,6 +31,7 @@ class Heard:
     step: int = 0
     step_title: str = ""
     why: str = ""
+    undoing: bool = False  # what it did outside is being undone, or was at its end
     asked: str = ""  # the payload of what it asked for last, then its rendition
     refused: str = ""  # what it asked for last was not allowed: a reviewer rejected it, or nobody decided in time
     titles: dict[str, str] = field(default_factory=dict)
@@ -74,9 +75,12 @@ def _hear(heard: Heard, kind: str, data: Mapping[str, Any], payloads: dict[str, 
         case "step.started":
             heard.step = data.get("plan_step") or heard.step
         case "run.failed":
-            why = FAILED.get(data["reason"], data["reason"])
+            why = failed_words(data["reason"], undoing=heard.undoing)
             heard.why = why[:1].upper() + why[1:]
+        case "run.compensating":
+            heard.undoing = True
         case "run.parked":
+            heard.undoing = False
             heard.why = PARKED.get(data["reason"], data["reason"])
         case "run.cancelled":
             heard.why = cancelled_words(data.get("done", 0), data.get("undone", 0), data.get("withdrawn", 0))

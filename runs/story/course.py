@@ -25,6 +25,7 @@ FAILED = {
     "error": "the workflow failed",
     "refused": "an action it needs was refused",
     "given_up": "an operator gave it up",
+    "undone": "an operator had it undone",  # given up too, as the log has it, once all that could be was undone
     "agent": "the agent said so",
 }
 QUEUED = {
@@ -156,7 +157,8 @@ def _was_silent(draft: Draft, line: Line) -> bool:
 def parked(draft: Draft, line: Line) -> None:
     why, detail = (PARKED.get(line.word("reason"), line.word("reason")),), line.text("detail")
     draft.move("parked", line, why, detail)
-    draft.trouble()
+    draft.trouble(line.word("step") if line.word("reason") == "retries_exhausted" else "")
+    draft.undoing = False
     # the tries right above it end with what failed
     tried = line.word("reason") == "retries_exhausted" and any(draft.rows[row].tries for row in draft.stretches[-1].rows[-1:])
     lines: tuple[Rich, ...] = (("A person must choose how it goes on.",),) if tried else ((detail,),) if detail else ()
@@ -180,6 +182,9 @@ def cancelling(draft: Draft, line: Line) -> None:
 @tells("run.compensating")
 def compensating(draft: Draft, line: Line) -> None:
     draft.move("compensating", line)
+    draft.undoing = True
+    if draft.here.failed:  # the undoing, which is told in it, does not mend it
+        draft.close(line.at, line.seq, "failed")
     effects = line.count("effects")
     draft.add(line, "state", (f"Undoing {count(effects, 'effect')}, the last one first",), icon="undo")
 
@@ -239,10 +244,15 @@ def succeeded(draft: Draft, line: Line) -> None:
 
 @tells("run.failed")
 def failed(draft: Draft, line: Line) -> None:
-    why, detail = (FAILED.get(line.word("reason"), line.word("reason")),), line.text("detail")
+    why, detail = (failed_words(line.word("reason"), undoing=draft.undoing),), line.text("detail")
     draft.close(line.at, line.seq, "failed")
     _end(draft, line, "failed", why, detail)
     draft.add(line, "effect", ("Failed: ", *why), icon="fail", state="failed", lines=((detail,),) if detail else ())
+
+
+def failed_words(reason: str, *, undoing: bool) -> str:
+    """Why a run failed. `undoing`: it ended while it was being undone, which an operator had chosen."""
+    return FAILED.get("undone" if undoing and reason == "given_up" else reason, reason)
 
 
 @tells("run.cancelled")

@@ -114,6 +114,7 @@ class Draft:
         self.rejections: dict[str, tuple[Who, Text | None]] = {}  # action → who rejected it, and why
         self.verified: dict[str, Rich] = {}
         self.is_fork = False
+        self.undoing = False  # what it did outside is being undone, or was at its end
         self.grants: set[str] = set()
         self.effects: dict[str, Effect] = {}
         self.effect_rows: dict[str, int] = {}
@@ -193,8 +194,10 @@ class Draft:
         key = "end" if ends == 1 else f"end-{ends}"
         self.stretches.append(Stretch(key, "end", began=line.at, state="", opened=line.seq, changed=line.seq))
 
-    def trouble(self) -> None:
-        """What is open failed, as things stand."""
+    def trouble(self, step: str = "") -> None:
+        """What is open failed, as things stand. `step`: what failed for good; where others beside it were completed, it is open again."""
+        if step and not self.undoing and self.home.get(self.tools.get(step, 0)) is self.here:
+            self.here.ended, self.here.changed = None, self.seq
         if self.here.kind == "step" and self.here.ended is None:
             self.here.failed = True
 

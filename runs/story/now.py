@@ -1,10 +1,10 @@
 """The sentence of the moment: what the run is doing, or waits for, or came to."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from runs.story.draft import WAITS, Draft, Waiting
 from runs.story.outline import title_of
-from runs.story.shapes import Action, Code, Moment, Now, One, Part, Rich, Text, Tool
+from runs.story.shapes import Action, Code, Effect, Moment, Now, One, Part, Rich, Text, Tool
 
 NAMED = 4  # effects that the sentence of the end names
 IDLE = "The agent is idle and spends nothing."
@@ -153,10 +153,17 @@ def _done_outside(draft: Draft) -> Rich:
     done = [effect for effect in there if not effect.earlier]
     if not done:
         return ("Nothing more was done outside: all of it was there already.",) if there else ("Nothing was done outside.",)
-    parts: list[Part] = ["Done outside: "]
-    for index, effect in enumerate(done[:NAMED]):
+    return _listed("Done outside: ", done)
+
+
+def _listed(word: str, effects: Sequence[Effect]) -> Rich:
+    """The effects by name, as a sentence; empty if there are none."""
+    if not effects:
+        return ()
+    parts: list[Part] = [word]
+    for index, effect in enumerate(effects[:NAMED]):
         parts += ["; " if index else "", effect.subject or Tool(effect.tool)]
-    more = len(done) - NAMED
+    more = len(effects) - NAMED
     return tuple(part for part in (*parts, f"; and {more} more." if more > 0 else ".") if part != "")
 
 
@@ -177,8 +184,15 @@ def _quoted(reason: Text | None) -> Rich:
 
 
 def _failed(draft: Draft) -> Now:
-    detail = _detail(draft.why_text)
-    return Now("failed", ("Failed: ", *draft.why, "."), (detail,) if detail else (), draft.since)
+    lines: tuple[Rich, ...] = (_detail(draft.why_text), *(_put_back(draft) if draft.undoing else ()))
+    return Now("failed", ("Failed: ", *draft.why, "."), tuple(line for line in lines if line), draft.since)
+
+
+def _put_back(draft: Draft) -> tuple[Rich, ...]:
+    """What was undone of what it did outside, and what stays."""
+    there = [effect for effect in draft.effects.values() if not effect.earlier]
+    undone = [effect for effect in there if effect.state == "undone"]
+    return _listed("Undone: ", undone), _listed("Done outside, and stays: ", [effect for effect in there if effect.state != "undone"])
 
 
 def _cancelled(draft: Draft) -> Now:

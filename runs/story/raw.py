@@ -48,6 +48,8 @@ def _run(line: Line, tools: Tools) -> Rich:
             return ("Forked from ", Elsewhere(line.word("parent"), line.word("ref"), line.count("seq")))
         case "run.parked":
             return (f"Stuck: {PARKED.get(reason, reason)}",)
+        case "run.failed" if reason == "given_up":
+            return ("Failed: an operator ended it",)  # undone before or not: the line alone does not tell
         case "run.failed":
             return (f"Failed: {FAILED.get(reason, reason)}",)
         case "run.compensating":

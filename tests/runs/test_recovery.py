@@ -15,6 +15,7 @@ from runs import context, recovery
 from runs.engine import gates
 from runs.engine.gates import LooseEnd
 from runs.engine.tools import Unavailable
+from runs.heard import heard_of
 from runs.models import Event, JournalEntry, Run
 from runs.recovery import AlreadyChosen, NotPossible
 from tests.approvals.mailing import text
@@ -139,6 +140,20 @@ def test_undoing_everything_of_a_failed_run_ends_it_as_given_up(cast, run, outsi
     assert failed.state == "parked"
     with pytest.raises(NotPossible):
         choose(cast, failed, "compensate")  # nothing was done yet
+
+
+def test_a_run_of_which_all_was_undone_is_listed_as_that(cast, run):
+    policy.set_rule(cast.workspace.pk, "note_it", name="Ask first", outcome="reviewers", by=None)
+    undone = start(cast, "test-undone", {}, scope={})
+    walk(undone)
+    action = ProposedAction.objects.get(run=undone, tool="note_it")
+    decisions.decide(action, reviewer=person(cast.riley.pk), verdict="rejected", digest=action.digest, reason="No.")
+    assert walk(undone) == "parked"
+    choose(cast, undone, "compensate")
+    assert walk(undone) == "compensated" and undone.state == "failed"
+    choose(cast, run, "give_up")
+    heard = heard_of([undone, run])
+    assert (heard[undone.pk].why, heard[run.pk].why) == ("An operator had it undone", "An operator gave it up")
 
 
 def test_what_people_rejected_is_not_asked_for_again(cast, run):

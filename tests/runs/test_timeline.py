@@ -382,6 +382,63 @@ def test_a_failure_that_was_not_overcome_stays_red() -> None:
     assert [section(story, "s1").state, story.plan and story.plan.steps[0].state] == ["parked", "parked"]
 
 
+def half_done() -> Log:
+    """Two things were done at once, in one step of the plan: one failed for good, then the other was done."""
+    log = lines.begun()
+    for number in (1, 2):
+        step = {"step": f"parallel-1.{number}/perform#1", "kind": "perform", "plan_step": 4, "attempt": 1}
+        log.add("step.started", step, who="agent")
+        log.add("tool.started", {"tool": "change_terms", "effect": "write", "step": step["step"]}, who="agent")
+    refused = {"tool": "change_terms", "outcome": "error", "ms": 9, "step": "parallel-1.2/perform#1", "error": "refused"}
+    log.add("tool.ended", refused, who="agent")
+    log.add("tool.ended", {"tool": "change_terms", "outcome": "ok", "ms": 9, "step": "parallel-1.1/perform#1"}, who="agent")
+    done = {"key": SEND, "action": SEND, "tool": "change_terms", "step": "parallel-1.1/perform#1", "can_undo": True}
+    log.add("effect.done", done, subject="New terms")
+    lines.completed(log, "parallel-1.1/perform#1", 4)
+    log.add("run.parked", {"reason": "retries_exhausted", "step": "parallel-1.2/perform#1"}, detail="It is locked.")
+    return log
+
+
+def drawn(log: Log) -> tuple[str, str]:
+    story = fold(log.lines)
+    assert story.plan
+    return section(story, "s4").state, story.plan.steps[3].state
+
+
+def test_a_step_in_which_something_failed_for_good_is_not_drawn_done_though_more_was_done_beside_it() -> None:
+    log = half_done()
+    assert drawn(log) == ("parked", "parked")
+    log.add("deadletter.resolved", {"letter": NOTE, "choice": "retry"}, who="riley")
+    log.add("run.queued", {"reason": "recovered"})
+    again = {"step": "parallel-1.2/perform#1", "kind": "perform", "plan_step": 4, "attempt": 1}
+    log.add("step.started", again, who="agent")
+    lines.completed(log, "parallel-1.2/perform#1", 4)
+    assert drawn(log) == ("done", "done")
+
+
+def test_what_an_operator_had_undone_is_told_as_that_and_named_and_its_step_stays_failed() -> None:
+    log = half_done()
+    log.add("deadletter.resolved", {"letter": NOTE, "choice": "compensate"}, who="riley")
+    log.add("run.compensating", {"effects": 1})
+    log.add("step.started", {"step": "undo-9/perform#1", "kind": "perform", "attempt": 1}, who="agent")
+    log.add("effect.undone", {"key": SEND})
+    log.add("step.completed", {"step": "undo-9/perform#1", "ms": 9}, who="agent")
+    assert drawn(log) == ("failed", "failed")
+    log.add("run.failed", {"reason": "given_up"})
+    story = fold(log.lines)
+    assert said(story.now.what) == "Failed: an operator had it undone."
+    assert [said(line) for line in story.now.lines] == ["Undone: New terms."]
+    assert said(items(story)[-1].title) == "Failed: an operator had it undone" and drawn(log) == ("failed", "failed")
+
+
+def test_giving_up_an_undoing_that_got_stuck_is_giving_up() -> None:
+    log = half_done()
+    log.add("run.compensating", {"effects": 1})
+    log.add("run.parked", {"reason": "undo_failed"})
+    log.add("run.failed", {"reason": "given_up"})
+    assert said(fold(log.lines).now.what) == "Failed: an operator gave it up."
+
+
 def test_a_lost_worker_is_told() -> None:
     log = lines.begun()
     log.add("run.resumed", {"reason": "lease_expired", "worker": "w2", "token": 2})
