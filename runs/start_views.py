@@ -1,5 +1,6 @@
 """Starting a run from a message: upload, look at it, start. Nothing runs before the last step; a repeat of it starts nothing more."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -18,6 +19,7 @@ from access.models import Agent, User
 from access.rules import Actor
 from runs import forms, starting, uploads
 from runs.engine import models, providers
+from runs.engine.prompts import Prompt
 from runs.engine.tools import TOOLS
 from runs.engine.workflow import APPROVAL
 from runs.meters import no_price
@@ -188,7 +190,7 @@ def _path(actor: Actor, info: WorkflowInfo, agent: Agent) -> list[dict[str, str]
             steps.append({"icon": "wait", "what": "Wait for a person", "how": _waits(actor, agent), "state": "waiting"})
             decided = True
         else:
-            steps.append({"icon": _icon(step), "what": step, "how": _how(step, decided)})
+            steps.append({"icon": _icon(step), "what": step, "how": _how(step, info.asks, decided)})
     return [*steps, {"icon": "flag", "what": "Report", "how": "Every claim cites an event."}]
 
 
@@ -197,18 +199,26 @@ def _icon(step: str) -> str:
     return next((icon for word, icon in known.items() if step.casefold().startswith(word)), "tool")
 
 
-def _how(step: str, decided: bool) -> str:
-    """What is known of a step by the tool or prompt of its title. `decided`: it comes after the approval."""
+def _how(step: str, asks: Collection[str], decided: bool) -> str:
+    """What is known of a step by the tool or prompt of its title. `asks`: the workflow's prompts; `decided`: it is after the approval."""
     tool = next((each for each in TOOLS.values() if each.title == step), None)
-    if tool is None and (prompt := models.titled(step)):
-        asked = prompt.words and providers.endpoints(prompt.at)
-        return "A model writes it." if asked else "A script writes it; no model is asked."
+    if tool is None and (prompt := models.titled(step, asks)):
+        return _writes(prompt)
     if tool is None:
         return "Once, under the approval." if decided else ""
     if tool.effect != "read":
-        return f"Once only. {'Can' if tool.compensate else 'Can’t'} be undone."
+        once = f"Once only. {'Can' if tool.compensate else 'Can’t'} be undone."
+        return (
+            once if decided else f"Before any approval, if it is called for and the policy lets it happen; else a person is asked. {once}"
+        )
     kinds = ["private data"] * tool.reads_private + ["outside text, never an order"] * tool.reads_untrusted
     return f"From the {tool.target}{': ' if kinds else ''}{' and '.join(kinds)}."
+
+
+def _writes(prompt: Prompt) -> str:
+    if not (prompt.words and providers.endpoints(prompt.at)):
+        return "A script writes it; no model is asked."
+    return "A model that the demo plays writes it, by fixed rules." if prompt.at == providers.PLAYED else "A model writes it."
 
 
 def _waits(actor: Actor, agent: Agent) -> str:

@@ -39,11 +39,12 @@ class WorkflowInfo:
     takes_message: bool
     plan: tuple[str, ...]
     may_not: str
+    asks: tuple[str, ...] = ()
 
 
 def workflow_infos() -> list[WorkflowInfo]:
     loaded = workflows.WORKFLOWS.values()
-    return [WorkflowInfo(w.name, w.version, w.title, w.intake is not None, w.plan, w.may_not) for w in loaded]
+    return [WorkflowInfo(w.name, w.version, w.title, w.intake is not None, w.plan, w.may_not, w.asks) for w in loaded]
 
 
 def agents(actor: Actor) -> QuerySet[Agent]:

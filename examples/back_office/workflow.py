@@ -93,6 +93,7 @@ def answer_question(*, question: str, text: str, source: int) -> dict[str, Any]:
     plan=("Read the request", "Work out what to do", APPROVAL, "Do exactly that"),
     may_not="Do anything but one of its six things, or any of them without approval.",
     intake=take_in,
+    asks=("back-office-job",),
 )
 def back_office(run: Channel, request: str, job: str) -> None:
     tool, needs_customer, arguments = WAYS[job]

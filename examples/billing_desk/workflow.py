@@ -14,10 +14,15 @@ from examples.support_triage import intake
 from examples.support_triage.tools import mailbox, read_ticket, send_email, update_crm
 from examples.support_triage.workflow import Draft
 from runs.engine.models import script
-from runs.engine.workflow import Answer, Answers, Channel, Kept, Record, Revised, workflow
+from runs.engine.workflow import APPROVAL, Answer, Answers, Channel, Kept, Record, Revised, workflow
 
 PROMPTS = Path(__file__).parent / "prompts"
 PLAN = ("Read the ticket", "Check the account", "Draft a reply", "Get approval", "Update the CRM", "Send the reply")
+# what it does, for who starts it: the story has no headings for what happens without asking
+WILL = (
+    *("Read the ticket", "Check the account", "Place a refund hold", "Set the ticket", "Draft a reply"),
+    *(APPROVAL, "Update the CRM", "Set the ticket", "Send the reply"),
+)
 SENT_BACK = 2  # how often a reviewer may send a reply back before that is the end of it
 
 # asked of the provider that the demo plays, so that a run of it has tokens; where none is played, the script answers
@@ -49,10 +54,11 @@ class Proposed:
     "billing-desk",
     version=1,
     title="Billing desk",
-    plan=PLAN,
-    may_not="Refund, change the account, or write to anyone but who wrote this message.",
+    plan=WILL,
+    may_not="Give money back (it only places a hold), change the account, or write to anyone but who wrote this message.",
     intake=intake.take_in,
     reads=("context", "revise"),
+    asks=("first-reply", "reworked-reply"),
 )
 def billing_desk(run: Channel, ticket_id: str) -> None:
     run.plan(*PLAN, note="Approval needed before anything leaves the company.")

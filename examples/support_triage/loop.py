@@ -33,6 +33,7 @@ script("triage-next", version="2", title="Find out what is asked", words=PROMPTS
     plan=PLAN,
     may_not="Refund, change the account, or write to anyone but who wrote this message.",
     intake=intake.take_in,
+    asks=("triage-next",),
 )
 def triage_loop(run: Channel, ticket_id: str) -> None:
     by_loop(run, ticket_id, "triage-next")

@@ -18,6 +18,7 @@ script("triage-next-played", version="1", title="Find out what is asked", words=
     plan=PLAN,
     may_not="Refund, change the account, or write to anyone but who wrote this message.",
     intake=intake.take_in,
+    asks=("triage-next-played",),
 )
 def triage_played(run: Channel, ticket_id: str) -> None:
     by_loop(run, ticket_id, "triage-next-played")

@@ -69,6 +69,7 @@ def answer_question(*, question: str, ticket: dict, account: dict, sources: dict
     may_not="Refund, change the account, or write to anyone but who wrote this message.",
     intake=intake.take_in,
     reads=("context", "revise"),
+    asks=("draft-reply",),
 )
 def support_triage(run: Channel, ticket_id: str) -> None:
     run.plan(*PLAN, note="Approval needed before anything leaves the company.")

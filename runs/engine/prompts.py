@@ -6,7 +6,7 @@ A prompt's words are for the model alone; no page, push or answer of the API has
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,9 +79,9 @@ def named(prompt: str) -> Prompt:
     return _PROMPTS[prompt]
 
 
-def titled(title: str) -> Prompt | None:
-    """The prompt whose step has this title."""
-    return next((prompt for prompt in _PROMPTS.values() if prompt.title == title), None)
+def titled(title: str, among: Collection[str] = ()) -> Prompt | None:
+    """The prompt whose step has this title. `among`: the names of those that may be meant; empty if it can be any."""
+    return next((prompt for name, prompt in _PROMPTS.items() if prompt.title == title and (not among or name in among)), None)
 
 
 def _read(file: Path) -> tuple[str, str]:

@@ -63,6 +63,7 @@ class Workflow:
     may_not: str
     intake: Callable[[bytes, str], Intake] | None  # takes a message and an idempotency key; asks the outside
     webhook: Callable[[Mapping[str, Any]], Intake | None] | None = None  # what a webhook becomes; None: it is not for this workflow
+    asks: tuple[str, ...] = ()  # the prompts that its function asks, whose titles are steps of its plan
     reads: frozenset[str] = frozenset()  # of the signals `context` and `revise`, those that its function asks for
 
 
@@ -80,14 +81,17 @@ def workflow(
     intake: Callable[[bytes, str], Intake] | None = None,
     webhook: Callable[[Mapping[str, Any]], Intake | None] | None = None,
     reads: Collection[str] = (),
+    asks: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function as a workflow. `webhook`: what a source's webhook becomes that starts runs of it; None leaves it for others.
+
+    `plan`: the titles of what it does, in order; `asks`: the prompts that it asks for that, where others have prompts of the same title.
 
     `reads`: "context" if it calls `run.context()`, "revise" if it plans anew when it is `Revised`.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        made = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, webhook, frozenset(reads))
+        made = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, webhook, tuple(asks), frozenset(reads))
         VERSIONS[name, version] = made
         if name not in WORKFLOWS or WORKFLOWS[name].version <= version:
             WORKFLOWS[name] = made

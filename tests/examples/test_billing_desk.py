@@ -1,10 +1,12 @@
 """The billing desk: what was charged twice is put aside without asking, and a reply that was sent back comes again as it was asked for."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from access.rules import person
 from approvals import decisions, demo
@@ -143,3 +145,20 @@ def test_what_was_charged_twice_is_said_in_words():
     found = scripted.paid_twice(BRIGHTWATER, ["INV-20931"])
     assert scripted.in_words(found) == "PAY-88120 and PAY-88121 both settled on 24 November for INV-20931."
     assert scripted.paid_twice(BRIGHTWATER, ["INV-19804"]) is None
+
+
+def test_who_starts_it_is_told_what_it_does_before_any_approval_and_who_writes(cast: Any, client: Client, settings: Any) -> None:
+    settings.HANDRAIL_PLAYED_URL = "http://127.0.0.1:9/v1"
+    agent = cast.workspace.agents.create(name="billing-desk", owner=cast.priya)
+    client.force_login(cast.otto)
+    html = client.get(f"/runs/new?agent={agent.pk}/billing-desk").content.decode().split('id="will-t"')[1]
+    told = re.findall(r"<b>([^<]+)</b>(?:<p>([^<]+)</p>)?", html)
+    waits = [what for what, _ in told].index("Wait for a person")
+    before, after = dict(told[:waits]), dict(told[waits:])
+    early = "Before any approval, if it is called for and the policy lets it happen; else a person is asked. Once only. Can be undone."
+    assert (before["Place a refund hold"], before["Set the ticket"]) == (early, early)
+    assert before["Draft a reply"] == "A model that the demo plays writes it, by fixed rules."
+    assert after["Update the CRM"] == "Once only. Can be undone."
+    assert "Give money back (it only places a hold), change the account" in html
+    settings.HANDRAIL_PLAYED_URL = ""
+    assert "A script writes it; no model is asked." in client.get(f"/runs/new?agent={agent.pk}/billing-desk").content.decode()
