@@ -4,6 +4,7 @@ Rows are matched by what they are about: a step by its name, an artifact by its 
 what was recorded, byte for byte; what is shown are renditions.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -22,6 +23,7 @@ FOLDED = 2  # rows in a row that are the same are folded, from so many on
 TITLES = ("title", "subject")  # what stands in the row as its title
 LEFT_WHOLE = ("reason", "note", "body", "detail")  # two that share few words are two sentences, and not one that was changed
 CHANGED = 0.4  # how much of both must be the same then
+ALIGNED = 120  # words of a text whose order counts for that; of a longer one it is enough which words it has, and how often
 SENTENCE = 40  # characters of a difference that is not shown a second time
 SAID = {"input": "what it was asked", "output": "what it answered", "result": "what it gave", "content": "the content", "html": "the HTML"}
 
@@ -202,7 +204,10 @@ def _pair(left: Leg, right: Leg, *, asked: bool) -> Pair:
 
 def _alike(read: Read) -> bool:
     """Whether one of both texts is the other, changed."""
-    return SequenceMatcher(None, read.before.text.split(), read.after.text.split(), autojunk=False).ratio() >= CHANGED
+    old, new = read.before.text.split(), read.after.text.split()
+    if max(len(old), len(new)) <= ALIGNED:
+        return SequenceMatcher(None, old, new, autojunk=False).ratio() >= CHANGED
+    return 2 * (Counter(old) & Counter(new)).total() >= CHANGED * (len(old) + len(new))
 
 
 def _differ(names: Sequence[str], *, too: bool) -> str:

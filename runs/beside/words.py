@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
+from runs.story.aligning import Opcode, opcodes
 from runs.story.shapes import Text
 
 WORDS_MOST = 4000  # characters of a text that is compared
 PIECES_MOST = 40
-Opcode = tuple[str, int, int, int, int]  # of difflib: what, from and to in the first, from and to in the second
+ALIGNED = 600  # words, and spaces, between what begins and what ends the same; more are shown whole, the one gone and the other new
 AROUND = 40  # characters that are shown of what is the same around a difference
 
 
@@ -32,7 +32,7 @@ def word_by_word(before: Text | None, after: Text | None) -> tuple[tuple[Piece, 
     old, new = _TOKENS.findall(before.text[:WORDS_MOST]), _TOKENS.findall(after.text[:WORDS_MOST])
     left: list[Piece] = []
     right: list[Piece] = []
-    for kind, start, end, at, upto in _joined(SequenceMatcher(None, old, new, autojunk=False).get_opcodes(), old):
+    for kind, start, end, at, upto in _joined(opcodes(old, new, ALIGNED), old):
         gone, come = "".join(old[start:end]), "".join(new[at:upto])
         left += _piece("" if kind == "equal" else "del", gone)
         right += _piece("" if kind == "equal" else "ins", come)

@@ -1,5 +1,6 @@
 """A story in the making. Each event changes the draft; a snapshot of it is the story up to there."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -120,6 +121,7 @@ class Draft:
         self.effect_rows: dict[str, int] = {}
         self.artifacts: list[Made] = []
         self.contents: dict[str, Text] = {}  # name of an artifact → what its newest version says
+        self.compared: deque[tuple[int, Rich]] = deque()  # rows that tell what a version changed, and what they say where none is told
         self.usage = Usage()
         self.waiting: Waiting | None = None
         self.silent: tuple[int, datetime] = (0, EPOCH)  # the row that says that its agent went silent, and since when it was

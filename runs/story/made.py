@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from difflib import SequenceMatcher
 from itertools import islice
 
 from artifacts.gist import record
 from artifacts.rendition import UNREADABLE, WORDS, is_cut
+from runs.story.aligning import opcodes
 from runs.story.course import count
 from runs.story.draft import Draft, tells
 from runs.story.shapes import Difference, File, Label, Made, Part, Piece, Quote, Rich, Tag, Text
@@ -16,10 +16,12 @@ from runs.story.wire import Line
 RECORD = 60  # characters of a record's name
 SENSITIVE = ("personal", "secret", "")  # labels that are named in the story
 COMPARED = 800  # words of a text that is compared with its next version
+ALIGNED = 200  # words between what begins and what ends the same; more are one place
+VERSIONS = 20  # of a run, the latest, that tell what they changed
 PLACES, AROUND, LONGEST = 2, 3, 10  # of a difference: how many places are shown, with how many words before each, and how many words of it
 PARTED = 2  # words that are the same between two places, at most, for these to be one
 Place = tuple[int, int, int, int]  # of words: from where to where before, and now
-WORD = re.compile(r"(?:⟦[^⟧]*⟧|\S)+")  # what is hidden is one word with what it stands in
+WORD = re.compile(r"(?:⟦[^⟦⟧]*⟧|\S)+")  # what is hidden is one word with what it stands in
 
 
 @tells("artifact.created")
@@ -43,7 +45,12 @@ def artifact_created(draft: Draft, line: Line) -> None:
     content, before = line.text("content"), draft.contents.get(made.name)
     holds = _holds(made, content, before)
     label: Rich = (Label(made.label), *((" ",) if holds else ())) if made.label in SENSITIVE else ()
-    draft.add(line, "artifact", tuple(title), icon="file", lines=((*label, *holds),) if label or holds else ())
+    row = draft.add(line, "artifact", tuple(title), icon="file", lines=((*label, *holds),) if label or holds else ())
+    if content and any(isinstance(part, Difference) for part in holds):
+        draft.compared.append((row.first, (*label, _quoted(made, content))))
+        if len(draft.compared) > VERSIONS:
+            earliest, without = draft.compared.popleft()
+            draft.change(earliest, lines=(without,))
     if content:
         draft.contents[made.name] = content
 
@@ -55,19 +62,33 @@ def _holds(made: Made, content: Text | None, before: Text | None) -> Rich:
     if content.erased:
         return (content,)
     if content.text.strip() and made.media_type.startswith("text/plain"):
-        pieces = differences(before.text, content.text) if before and not before.erased and made.version > 1 else ()
-        return (Difference(pieces),) if pieces else (Quote(body_of(content) if made.outside else content),)
+        if before and not before.erased and made.version > 1 and _both(before.text, content.text):
+            return (Difference(before.text, content.text),)
+        return (_quoted(made, content),)
     told, hidden = held_in(content), hidden_words(content)
     return tuple(part for part in (told, f", {hidden}" if told and hidden else hidden) if part)
 
 
+def _quoted(made: Made, content: Text) -> Quote:
+    return Quote(body_of(content) if made.outside else content)
+
+
 def differences(before: str, after: str) -> tuple[Piece, ...]:
     """The first places in which a text differs from the one before it, in words. Empty if it does not, or is too long to be compared."""
-    old, new = ([*islice(WORD.findall(text), COMPARED + 1)] for text in (before, after))
-    if max(len(old), len(new)) > COMPARED or is_cut(before) or is_cut(after):
+    both = _both(before, after)
+    if both is None:
         return ()
-    places = _places(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
-    return tuple(piece for number, place in enumerate(places[:PLACES]) for piece in _place(old, new, place, first=not number))
+    old, new = both
+    places = _places(opcodes(old, new, ALIGNED))
+    left = len(places) - PLACES
+    more = (Piece("more", f"and {count(left, 'more change')}"),) if left > 0 else ()
+    return (*(piece for number, place in enumerate(places[:PLACES]) for piece in _place(old, new, place, first=not number)), *more)
+
+
+def _both(before: str, after: str) -> tuple[list[str], list[str]] | None:
+    """The words of both, if they differ and can be compared."""
+    old, new = ([found[0] for found in islice(WORD.finditer(text), COMPARED + 1)] for text in (before, after))
+    return None if old == new or max(len(old), len(new)) > COMPARED or is_cut(before) or is_cut(after) else (old, new)
 
 
 def _places(codes: Iterable[tuple[str, int, int, int, int]]) -> list[Place]:

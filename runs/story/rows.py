@@ -12,6 +12,7 @@ from runs.story.shapes import Item, Section, Story
 NEWEST = 200  # rows of a section that a page draws
 ALIKE, FEW = 5, 4  # rows of a section that are alike, from which on so many of them in a row are one gap
 AROUND, WIDER = 6, 14  # of one that is looked at, those before and after the place; where what is alike is a gap
+MOST = 10**9  # things of one action; what says more counts something else
 ALIKE_KINDS = ("tool", "state", "checkpoint", "model", "effect")
 
 
@@ -200,9 +201,8 @@ def came_to(items: Sequence[Item], *, of_step: bool = False) -> str:
 
 
 def things(rows: Iterable[Item]) -> list[str]:
-    """Of how many things what was done in these rows is, as its arguments say: “210 files”."""
-    sums: Counter[str] = Counter()
-    for row in rows:
-        if row.kind == "effect" and row.state == "done":
-            sums.update(dict(row.amounts))
+    """Of how many things what was done in these rows is, as its arguments say: “210 files”. No sum of what some of it does not tell."""
+    told = [dict(row.amounts) for row in rows if row.kind == "effect" and row.state == "done"]
+    known = [name for name in (told[0] if told else {}) if all(0 <= each.get(name, -1) <= MOST for each in told)]
+    sums = {name: sum(each[name] for each in told) for name in known}
     return [f"{number:,} {name[:-1] if number == 1 else name}" for name, number in sums.items() if number]

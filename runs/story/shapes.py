@@ -121,7 +121,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Piece:
-    """Words of a text that are the `same` as before, new (`ins`) or no longer there (`del`)."""
+    """Words of a text that are the `same` as before, new (`ins`) or no longer there (`del`); `more`: words of ours, on what is left out."""
 
     kind: str
     text: str
@@ -129,9 +129,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Difference:
-    """What of a text is not as it was in the version before."""
+    """What of a text is not as it was in the version before. They are compared when it is drawn."""
 
-    pieces: tuple[Piece, ...]
+    before: str
+    after: str
 
 
 @dataclass(frozen=True)

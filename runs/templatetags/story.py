@@ -258,13 +258,15 @@ def _changed(part: shapes.Changed) -> str:
 
 
 def _difference(part: shapes.Difference) -> str:
-    return format_html_join(" ", "{}", ((_piece(piece),) for piece in part.pieces))
+    return format_html_join(" ", "{}", ((_piece(piece),) for piece in made.differences(part.before, part.after)))
 
 
 def _piece(piece: shapes.Piece) -> SafeString:
     words = one_line(piece.text, LONG)
     if piece.kind == "same":
         return words
+    if piece.kind == "more":
+        return format_html('<span class="dim">{}</span>', words)
     return format_html("<ins>{}</ins>", words) if piece.kind == "ins" else format_html("<del>{}</del>", words)
 
 

@@ -139,6 +139,18 @@ def test_words_beside_each_other_that_differ_are_one_difference():
     assert [[p.text for p in pieces] for pieces in alike] == [["One ", "two", " three"], ["One ", "2", " three"]]
 
 
+def test_what_would_take_long_to_align_is_one_that_is_gone_and_one_that_has_come():
+    old, new = "begin " + "a " * 900 + "end", "begin " + "a b " * 450 + "end"
+    left, right = word_by_word(Text(old), Text(new))
+    assert [piece.kind for piece in left] == ["", "del", ""] and [piece.kind for piece in right] == ["", "ins", ""]
+
+
+@pytest.mark.parametrize(("first", "second", "alike"), [("a " * 400, "a b " * 200, True), ("a " * 400, "b c " * 200, False)])
+def test_whether_a_long_text_is_another_that_was_changed_is_told_by_its_words_without_aligning_them(monkeypatch, first, second, alike):
+    monkeypatch.setattr(comparing, "SequenceMatcher", None)
+    assert comparing._alike(comparing.Read("note", Text(first), Text(second))) is alike
+
+
 def test_numbers_of_events_are_no_difference_where_a_run_cites_itself_and_are_one_in_what_it_wrote(monkeypatch):
     def marks(leg: Leg, role: str, content: bytes) -> dict[str, str]:
         monkeypatch.setattr(beside_legs.vault, "opened", lambda payload: content)

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from runs.engine.tools import TOOLS, tool
-from runs.story import titles
-from runs.story.made import differences
-from runs.story.shapes import Difference, Label, Quote
+from runs.story import rows, titles
+from runs.story.aligning import opcodes
+from runs.story.made import VERSIONS, differences
+from runs.story.shapes import Difference, Item, Label, Quote
+from runs.templatetags.story import DRAWN
 from runs.timeline import fold
 from tests.runs import lines
 from tests.runs.lines import NOTE, SEND, Log
@@ -26,7 +28,7 @@ def told(log: Log) -> list[tuple[Any, ...]]:
 
 def pieces(rich: tuple[Any, ...]) -> list[tuple[str, str]]:
     [difference] = [part for part in rich if isinstance(part, Difference)]
-    return [(piece.kind, piece.text) for piece in difference.pieces]
+    return [(piece.kind, piece.text) for piece in differences(difference.before, difference.after)]
 
 
 def test_of_a_version_it_is_told_what_it_changed_beside_how_sensitive_it_is() -> None:
@@ -66,6 +68,59 @@ def test_what_a_word_parts_is_one_place_of_a_difference() -> None:
 
 def test_what_is_hidden_is_one_word_of_a_difference() -> None:
     assert [piece.text for piece in differences("Write to ⟦e-mail address⟧.", "Write to us.")] == ["Write to", "⟦e-mail address⟧.", "us."]
+
+
+def test_a_difference_in_more_places_than_are_shown_says_how_many_more_there_are() -> None:
+    before = " ".join(f"w{number}" for number in range(60))
+    some = before.replace("w5 ", "V5 ").replace("w20 ", "V20 ")
+    assert [piece.kind for piece in differences(before, some)] == ["same", "del", "ins", "same", "del", "ins"]
+    assert [(piece.kind, piece.text) for piece in differences(before, some.replace("w40 ", "V40 "))][6:] == [("more", "and 1 more change")]
+    drawn = DRAWN[Difference](Difference(before, some.replace("w40 ", "V40 ").replace("w50 ", "V50 ")))
+    assert drawn.endswith('<del>w20</del> <ins>V20</ins> <span class="dim">and 2 more changes</span>')
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["a"] * 300, ["a", "b"] * 150),  # too long
+        (["a"] * 160, ["a", "b"] * 80),  # short enough, and one word again and again
+    ],
+)
+def test_what_would_take_long_to_align_is_one_place_between_what_begins_and_ends_the_same(before: list[str], after: list[str]) -> None:
+    found = opcodes(["x", *before, "y"], ["x", *after, "y"], 200)
+    assert [kind for kind, *_ in found] == ["equal", "replace", "equal"]
+    assert [piece.kind for piece in differences(" ".join(["x", *before, "y"]), " ".join(["x", *after, "y"]))] == ["same", "del", "ins"]
+
+
+def test_a_long_text_that_differs_in_a_place_is_compared_there() -> None:
+    before = " ".join(f"w{number}" for number in range(700))
+    assert [piece.text for piece in differences(before, before.replace("w350 ", "V "))][1:] == ["w350", "V"]
+
+
+def test_of_very_many_versions_the_latest_tell_what_they_changed_and_the_others_how_they_begin() -> None:
+    log = lines.begun()
+    for version in range(1, VERSIONS + 4):
+        made(log, f"Draft {version}.", version)
+    kinds = [type(rich[-1]) for rich in told(log)]
+    assert kinds == [Quote] * 3 + [Difference] * VERSIONS
+    assert all(isinstance(rich[0], Label) for rich in told(log)), "the label stays"
+
+
+def effect(number: int, **amounts: int) -> Item:
+    return Item(number, number, lines.START, "effect", ("Done",), state="done", amounts=tuple(amounts.items()))
+
+
+@pytest.mark.parametrize(
+    ("amounts", "said"),
+    [
+        ([{"files": 1}, {"files": 4, "rows": 2}], "5 files"),
+        ([{"files": 1}, {}, {}], "3 done outside"),
+        ([{"files": 1}, {"files": -5}], "2 done outside"),
+        ([{"files": 1}, {"files": 9 * 10**18}], "2 done outside"),
+    ],
+)
+def test_a_sum_is_told_only_of_what_each_of_them_tells(amounts: list[dict[str, int]], said: str) -> None:
+    assert rows.came_to([effect(number, **each) for number, each in enumerate(amounts, 1)]) == said
 
 
 def test_what_was_rejected_and_put_to_people_anew_keeps_one_line_and_tells_its_reason_to_who_opens_it() -> None:
