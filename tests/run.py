@@ -23,7 +23,7 @@ from tests import chromium, migrated, postgres
 ROOT = Path(__file__).resolve().parent.parent
 NOTHING_COLLECTED = 5
 MINUTES_MAX = 40  # for one phase; a hung test ends earlier, by pytest-timeout
-AT_ONCE = 3  # phases: what waits for a lease or a browser leaves its processor to the others
+AT_ONCE = 2  # phases
 PROCESSES = 2  # of pytest-xdist, for one phase
 
 
@@ -58,9 +58,9 @@ def phases() -> list[Phase]:
     # What waits (for leases, for browsers) goes beside what computes, and last comes what keeps every processor busy to its end.
     return [
         Phase("Unit and integration", "sqlite", **unit),
-        Phase("Browser", "sqlite", **browser),
         Phase("Acceptance", "sqlite", **acceptance),
         Phase("Acceptance", "postgres", **acceptance),
+        Phase("Browser", "sqlite", **browser),
         Phase("Unit and integration", "postgres", **unit),
     ]
 
