@@ -4,6 +4,8 @@ from difflib import SequenceMatcher
 from re import compile as pattern
 from typing import Literal
 
+from runs.story.aligning import shared
+
 Kind = Literal["same", "del", "ins", "gap", "none"]  # gap: line ends amid what differs; none: there is nothing, and the text says so
 Part = tuple[Kind, str]
 SPOKEN = pattern(r"\w+(?:[^\w\s⟦⟧]{1,3}\w+)*")  # “81-339”, “1,284.00” and an address are one word each
@@ -15,8 +17,8 @@ ALIGNED = 400  # words between what begins and what ends the same; more are show
 def words(before: str, after: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """Two texts as parts: what both have, what only the first has, what only the second has."""
     old, new = WORDS.findall(before), WORDS.findall(after)
-    first = _shared(old, new)
-    last = _shared(old[first:][::-1], new[first:][::-1])
+    first = shared(old, new)
+    last = shared(old[first:][::-1], new[first:][::-1])
     head, tail = "".join(old[:first]), "".join(old[len(old) - last :])
     left, right = _aligned(old[first : len(old) - last], new[first : len(new) - last])
     return _framed(head, left, tail), _framed(head, right, tail)
@@ -47,11 +49,6 @@ def _closed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
         else:
             found.append((kind, text))
     return tuple(found)
-
-
-def _shared(one: list[str], other: list[str]) -> int:
-    """With how many same words both begin."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _aligned(old: list[str], new: list[str]) -> tuple[list[Part], list[Part]]:

@@ -12,8 +12,8 @@ def opcodes(old: Sequence[str], new: Sequence[str], most: int) -> list[Opcode]:
     """How the one becomes the other. Of more than so many words between what begins and what ends the same, the one is gone and the
     other has come.
     """
-    first = _shared(old, new)
-    last = _shared(old[first:][::-1], new[first:][::-1])
+    first = shared(old, new)
+    last = shared(old[first:][::-1], new[first:][::-1])
     was, now = old[first : len(old) - last], new[first : len(new) - last]
     found: list[Opcode] = [("equal", 0, first, 0, first)] if first else []
     if was or now:
@@ -25,7 +25,7 @@ def opcodes(old: Sequence[str], new: Sequence[str], most: int) -> list[Opcode]:
     return found
 
 
-def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+def shared(one: Sequence[str], other: Sequence[str]) -> int:
     """With how many same words both begin."""
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
