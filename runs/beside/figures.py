@@ -66,7 +66,7 @@ def _cost(side: Side) -> str:
 
 def _worked(side: Side) -> str:
     seconds = sum(line.count("ms") for line in side.own if line.type in ("tool.ended", "model.called")) / 1000
-    return spell(seconds) if seconds >= 1 else "Under a second"
+    return in_seconds(seconds)
 
 
 def _took(side: Side) -> str:

@@ -10,7 +10,7 @@ from access.rules import person
 from approvals import policy
 from runs import comparing, presenting
 from runs.beside import legs as beside_legs
-from runs.beside.figures import in_seconds
+from runs.beside.figures import _worked, in_seconds
 from runs.beside.legs import Leg
 from runs.beside.words import Piece, word_by_word
 from runs.comparing import Pair, _once
@@ -98,6 +98,14 @@ def test_two_runs_of_one_workflow_are_folded_where_they_begin_alike(cast, run, o
 
 def test_what_took_two_runs_almost_the_same_time_is_no_difference():
     assert [in_seconds(seconds) for seconds in (0.4, 0.8, 2.1, 2.4, 75)] == ["Under a second"] * 2 + ["2 s"] * 2 + ["1 min"]
+
+
+@pytest.mark.parametrize(("ms", "told"), [(600, "Under a second"), (2_100, "2 s"), (2_400, "2 s")])
+def test_work_is_told_in_whole_seconds_as_well(cast, run, ms, told):
+    side = compared(cast, run, fork(cast, run)).first
+    calls = [line for line in side.own if line.type in ("tool.ended", "model.called")]
+    own = [replace(line, data={**line.data, "ms": ms if line is calls[0] else 0}) for line in side.own]
+    assert _worked(SimpleNamespace(own=own)) == told
 
 
 def test_the_page_says_where_they_part_and_shows_both_in_figures(cast, run, otto, django_assert_max_num_queries):
