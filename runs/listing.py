@@ -52,6 +52,7 @@ SHADES = {"stuck": "parked", "undoing": "compensating"}
 VIEWS = {
     "": "All runs",
     "people": "Waiting on people",
+    "others": "Waiting on other things",
     "soon": "Due within the hour",
     "week": "Started this week",
     "mine": "Owned by you",
@@ -235,6 +236,8 @@ def _condition(view: str, actor: Actor) -> Q:
     match view:
         case "people":
             return Q(state__in=asked.ASKING, waiting__on__in=PEOPLE)
+        case "others":  # with those who wait on people all that the state counts
+            return Q(state=State.WAITING.value) & ~Q(waiting__on__in=PEOPLE)
         case "soon":
             soon = Value(log.stamp(clock.now() + timedelta(hours=1)))
             return _condition("people", actor) & Q(LessThanOrEqual(KeyTextTransform("until", "waiting"), soon))

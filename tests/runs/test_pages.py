@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.html import strip_tags
 
 from access import rules
 from access.models import User
@@ -431,6 +432,16 @@ def test_the_most_used_budget_is_told_its_steps_too_and_what_holds_nothing_is_no
     html = page(sign_in(cast.morgan), "/runs")
     assert 'data-p="56"' in html and "56 %" in html
     assert "Over half the budget" in html and "Owned by you" not in html
+
+
+def test_what_waits_on_no_person_has_a_view_of_its_own_so_that_the_numbers_add_up(
+    cast: Cast, sign_in: SignIn, some: dict[str, Run]
+) -> None:
+    assert "Waiting on other things" not in page(sign_in(cast.morgan), "/runs")
+    Run.objects.filter(pk=some["running"].pk).update(state="waiting", waiting={"on": "webhook", "source": "contracts"})
+    html = " ".join(strip_tags(page(sign_in(cast.morgan), "/runs")).split())
+    assert "Waiting on people 1 Waiting on other things 1" in html and "All 5 Waiting 2" in html
+    assert listed(page(sign_in(cast.morgan), "/runs?view=others")) == ["RN-RVN1"]
 
 
 def test_an_empty_answer_says_why_and_offers_one_way_on(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
