@@ -1,6 +1,6 @@
 """Where a fork of a run can begin, what of its input can be changed there, and which runs were forked from one another."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,14 +8,17 @@ import orjson
 
 from access.errors import BadInput
 from artifacts import vault
-from artifacts.models import Payload
 from runs.engine import forking, workflow
+from runs.engine.forking import Recorded
+from runs.engine.journal import result_of
 from runs.models import JournalEntry, Run
 from runs.story.shapes import Rich, Step, Text
 from runs.story.wire import object_of
 
 SHOWN = 60  # steps that a page offers: of very many, the newest
-DID = {"step": "Used a tool", "model": "Asked a model", "propose": "Asked for approval", "child": "Started a run of its own"}
+DID = {"step": "Used a tool", "child": "Started a run of its own"}
+BECAME = {"Approved": "People approved it", "Expired": "Nobody decided in time", "Withdrawn": "It was withdrawn"}
+FREE = "Its policy allowed it; nobody was asked"
 
 
 @dataclass(frozen=True)
@@ -70,22 +73,41 @@ def places(run: Run, also: str = "") -> list[Place]:
     entries = [entry for entry in forking.entries_of(run) if entry.kind in forking.FROM]
     entries = [entry for number, entry in enumerate(entries, SHOWN - len(entries)) if number >= 0 or entry.step == also]
     inputs = forking.recorded_inputs(run, entries)
-    shown = vault.shown([payload.pk for payload in inputs.values()] + ([run.input_id] if run.input_id else []))
+    shown = vault.shown([recorded.payload.pk for recorded in inputs.values()] + ([run.input_id] if run.input_id else []))
     if run.input is not None:
         given = orjson.loads(vault.opened(run.input) or b"{}")
         fields = _fields(forking.takes(known), given, _renditions(shown.get(run.input_id)))
         begin = Place(begin.step, begin.title, begin.says, fields)
-    return [begin, *(_place(entry, inputs.get(entry.step), shown) for entry in entries)]
+    free = forking.allowed_without(run) if any(entry.kind == "propose" for entry in entries) else set()
+    return [begin, *(_place(entry, inputs.get(entry.step), shown, free) for entry in entries)]
 
 
-def _place(entry: JournalEntry, payload: Payload | None, shown: Mapping[Any, vault.Shown]) -> Place:
+def _place(entry: JournalEntry, recorded: Recorded | None, shown: Mapping[Any, vault.Shown], free: Collection[str]) -> Place:
     fields: tuple[Field, ...] = ()
-    if payload is not None:
+    if recorded is not None:
+        payload = recorded.payload
         asked, told = orjson.loads(vault.opened(payload) or b"{}"), _renditions(shown.get(payload.pk))
         if entry.kind == "propose":
             asked, told = asked.get("arguments", {}), told.get("arguments", {})
         fields = _fields(forking.changeable(entry, asked), asked, told if isinstance(told, dict) else {})
-    return Place(entry.step, (Step(entry.step),), DID[entry.kind], fields, entry.state != "done")
+    title, says = (Step(entry.step),), DID.get(entry.kind, "")
+    if entry.kind == "model":
+        says = "A script wrote it" if recorded and recorded.scripted else "A model was asked"
+        says = "A model that is played was asked" if recorded and recorded.played else says
+    elif entry.kind == "propose":
+        says = _became(entry, free)
+        title = title if says == FREE else ("Ask for approval: ", *title)  # what it does comes later, and is no place of its own
+    return Place(entry.step, title, says, fields, entry.state != "done")
+
+
+def _became(entry: JournalEntry, free: Collection[str]) -> str:
+    """What became of an action that was put up."""
+    if entry.state != "done":
+        return "People are asked" if entry.action_id else "Nobody was asked"
+    kept = result_of(entry)
+    if kept["action"] in free:
+        return FREE
+    return BECAME.get(kept["word"], "Another plan was asked for" if kept["word"] == "Revised" else "A reviewer rejected it")
 
 
 def _fields(names: Sequence[str], recorded: Mapping[str, Any], shown: Mapping[str, Any]) -> tuple[Field, ...]:

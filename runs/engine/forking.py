@@ -58,8 +58,8 @@ class Cut:
     first: JournalEntry | None = None
 
 
-FORKED = re.compile(r", (with other [\w ]{1,120}|forked after #\d+)$")  # how a fork's own title ends
-MAX_TITLE = 200
+MAX_TITLE, MAX_NAMES = 200, 120
+FORKED = re.compile(rf", (with other [\w ]{{1,{MAX_NAMES}}}|forked after #\d+)$")  # how a fork's own title ends
 
 
 def fork(parent: Run, *, by: Actor, key: str, step: str = "", at: int = 0, edits: Mapping[str, Any] | None = None, note: str = "") -> Run:
@@ -97,10 +97,12 @@ def fork(parent: Run, *, by: Actor, key: str, step: str = "", at: int = 0, edits
 
 
 def _title(row: Run, changed: Mapping[str, Any], cut: Cut) -> str:
-    """What the fork is called: as its parent, and by what is different, so that they are told apart in a list."""
+    """What the fork is called: as its parent, and by what is different, so that they are told apart in a list. A long name gives way."""
     called = FORKED.sub("", (vault.opened(row.title) or b"").decode() or f"Run {row.ref}")
-    names = " and ".join(name.replace("_", " ").replace("-", " ").strip() for name in changed)
-    return f"{called}, with other {names}"[:MAX_TITLE] if names else f"{called}, forked after #{cut.seq}"[:MAX_TITLE]
+    names = " and ".join(name.replace("_", " ").replace("-", " ").strip() for name in changed)[:MAX_NAMES]
+    differs = f", with other {names}" if names else f", forked after #{cut.seq}"
+    room = MAX_TITLE - len(differs)
+    return (called if len(called) <= room else called[: room - 1].rstrip(" …") + "…") + differs
 
 
 def cut_at(run: Run, step: str) -> Cut:
@@ -362,26 +364,47 @@ def changeable(entry: JournalEntry, recorded: Mapping[str, Any]) -> list[str]:
 
 def recorded_input(run: Run, entry: JournalEntry) -> tuple[dict[str, Any], Payload] | None:
     """What a step was asked, by name, and the payload it stands in; None if it was not asked yet. For the engine: not redacted."""
-    payload = recorded_inputs(run, [entry]).get(entry.step)
-    if payload is None:
+    recorded = recorded_inputs(run, [entry]).get(entry.step)
+    if recorded is None:
         return None
-    asked = orjson.loads(vault.opened(payload) or b"{}")
-    return dict(asked.get("arguments", {}) if entry.kind == "propose" else asked), payload
+    asked = orjson.loads(vault.opened(recorded.payload) or b"{}")
+    return dict(asked.get("arguments", {}) if entry.kind == "propose" else asked), recorded.payload
 
 
-def recorded_inputs(run: Run, entries: Sequence[JournalEntry]) -> dict[str, Payload]:
-    """Where it stands what steps were asked last: step → payload. In a fork also in the logs of those that it was forked from."""
+@dataclass(frozen=True)
+class Recorded:
+    """Where it stands what a step was asked. `scripted`, `played`: no model answered, but a script, or the one that is played."""
+
+    payload: Payload
+    scripted: bool = False
+    played: bool = False
+
+
+def recorded_inputs(run: Run, entries: Sequence[JournalEntry]) -> dict[str, Recorded]:
+    """What steps were asked last, by step. In a fork it stands also in the logs of those that it was forked from."""
     wanted = {entry.step: INPUTS[entry.kind] for entry in entries if entry.kind in INPUTS}
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, bool, bool]] = {}
     at: Run | None = run
     while at is not None and len(found) < len(wanted):
         told = Event.objects.filter(run_month=at.month, run_id=at.pk, type__in={kind for kind, _ in wanted.values()}).order_by("-seq")
         for kind, body, payloads in told.values_list("type", "body", "payloads").iterator():
             if len(found) == len(wanted):
                 break
-            step = orjson.loads(body)["data"].get("step")
+            data = orjson.loads(body)["data"]
+            step = data.get("step")
             if step in wanted and step not in found and wanted[step][0] == kind and wanted[step][1] in payloads:
-                found[step] = payloads[wanted[step][1]]
+                found[step] = payloads[wanted[step][1]], data.get("scripted", False), data.get("endpoint") == "played"
         at = at.forked_from
-    kept = Payload.objects.select_related("key").in_bulk(found.values())
-    return {step: kept[UUID(pk)] for step, pk in found.items()}
+    kept = Payload.objects.select_related("key").in_bulk(pk for pk, *_ in found.values())
+    return {step: Recorded(kept[UUID(pk)], *by) for step, (pk, *by) in found.items()}
+
+
+def allowed_without(run: Run) -> set[str]:
+    """The actions that a policy allowed without a person, of this run and of those that it was forked from."""
+    found: set[str] = set()
+    at: Run | None = run
+    while at is not None:
+        told = Event.objects.filter(run_month=at.month, run_id=at.pk, type="action.granted").values_list("body", flat=True)
+        found |= {data["action"] for data in (orjson.loads(body)["data"] for body in told) if data.get("automatic")}
+        at = at.forked_from
+    return found

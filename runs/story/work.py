@@ -64,11 +64,11 @@ def step_started(draft: Draft, line: Line) -> None:
     draft.tools[step] = row.first
 
 
-# by kind of step
+# by kind of step; who answers for a model, it or a script, its call says
 BEGINS = {
     "propose": "Asks for approval: ",
     "perform": "Does what was approved: ",
-    "model": "Asks the model: ",
+    "model": "Asks for: ",
     "child": "Starts a run of its own: ",
     "parallel": "Does at once: ",
     "wait": "Waits for ",
@@ -77,7 +77,7 @@ BEGINS = {
 ENDS = {
     "propose": "Got its answer: ",
     "perform": "Did what was approved: ",
-    "model": "Answered by the model: ",
+    "model": "Answered: ",
     "child": "Its own run ended: ",
     "parallel": "Did at once: ",
     "wait": "Waited for ",

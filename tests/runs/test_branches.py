@@ -6,10 +6,13 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils.html import strip_tags
 
+from access.rules import person
 from approvals import policy
 from runs.engine import forking
 from runs.models import Event, Run
+from runs.places import FREE
 from tests.runs import workflows
 from tests.runs.test_engine import approve, start, walk
 from tests.runs.workflows import World
@@ -72,6 +75,26 @@ def test_the_page_offers_the_steps_with_their_input_and_keeps_what_was_typed(ott
     assert run.state == "paused" and Run.objects.filter(forked_from=run).count() == 1
     made = otto.get(first.url, follow=True).content.decode()
     assert "forked it from" in made and run.ref in made
+
+
+def test_the_page_says_of_each_step_who_did_it_and_who_was_asked(cast, otto, run):
+    approve(cast, run)
+    walk(run)
+    page = strip_tags(otto.get(f"/runs/{run.pk}/forks").content.decode())
+    told = [" ".join(each.split()) for each in (page.partition("1. ")[2].partition("has ended")[0]).split("\n") if each.strip()]
+    steps = [each for each in told if each.startswith(("Look", "2. ", "3. ", "4. "))]
+    assert steps == [
+        "LookUsed a tool",
+        "2. Phrase itA script wrote it",
+        "3. Ask for approval: Say itPeople approved it",
+        f"4. Note it{FREE}",
+    ]
+    log = " ".join(strip_tags(otto.get(f"/runs/{run.pk}/events").content.decode()).split())
+    assert "A script answered: Phrase" in log and "Answered: Phrase" in log and "the model" not in log.lower()
+    made = forking.fork(run, by=person(cast.otto.pk), key="f", step="propose.say#1")
+    policy.set_rule(cast.workspace.pk, "say", name="Speech", outcome="automatic", by=None)
+    walk(made)
+    assert strip_tags(otto.get(f"/runs/{made.pk}/forks").content.decode()).count(FREE) == 2
 
 
 def test_the_page_is_drawn_with_a_fixed_number_of_queries(cast, otto, run, django_assert_max_num_queries):

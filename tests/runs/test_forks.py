@@ -6,6 +6,7 @@ import pytest
 from access.rules import person
 from approvals import decisions, gate, policy
 from approvals.models import Grant, ProposedAction
+from artifacts import vault
 from artifacts.models import Artifact
 from config import clock
 from runs import signals
@@ -246,6 +247,17 @@ def test_a_fork_gets_what_is_left_of_the_limits(cast, run, outside):
     Run.objects.filter(pk=run.pk).update(tokens=100)
     with pytest.raises(forking.NotForkable, match="used up"):
         fork(cast, run, key="another")
+
+
+def test_a_long_title_gives_way_to_what_tells_a_fork_apart(cast, run, outside):
+    run.title = vault.keep(run.workspace_id, ("A ticket about " * 20)[:200].encode(), label="internal")
+    run.save(update_fields=["title"])
+    walk(run)
+    other = fork(cast, run, "model.phrase#1", edits={"thing": "coffee"})
+    again = fork(cast, other, "look#1")
+    titles = [vault.open_bytes(each.title).decode() for each in (other, again)]
+    assert titles[0].endswith("…, with other thing") and titles[1].endswith(f"…, forked after #{again.forked_seq}")
+    assert all(len(title) <= 200 for title in titles) and "with other" not in titles[1]
 
 
 def test_the_same_key_makes_one_fork_and_no_other(cast, run, outside):
