@@ -373,7 +373,7 @@ def _outcome(
         return _taken_back(action, actor, around, names, done)
     if action.state == "rejected" and last is not None:
         strong = "You rejected this." if last.me else f"{last.name} rejected this."
-        return Outcome("rejected", strong, f"Nothing was {done}. The agent has the reason.", quote=last.reason, seq=last.seq)
+        return Outcome("rejected", strong, f"Nothing was {done}. {delivery.after_no(action)}", quote=last.reason, seq=last.seq)
     if action.state == "approved":
         return _approved(action, last, done)
     return Outcome(action.state, "This was refused.", f"Nothing was {done}.", seq=action.settled_seq)
@@ -387,7 +387,7 @@ def _taken_back(action: ProposedAction, actor: Actor, around: Background, names:
         return Outcome("withdrawn", strong, "It can propose it again, with a new digest.", quote=quote, seq=action.settled_seq)
     by = next((stage.by for stage in reversed(around.stages) if stage.seq == action.settled_seq), "")
     who = "You" if by == actor.id else names.get(by, "Somebody")
-    text = f"Nothing was {done}, and nothing will be. The agent has the reason."
+    text = f"Nothing was {done}, and nothing will be. {delivery.after_no(action)}"
     return Outcome("recalled", f"{who} recalled the approval.", text, quote=quote, seq=action.settled_seq)
 
 

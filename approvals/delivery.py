@@ -9,6 +9,7 @@ from approvals.models import Decision, Grant, ProposedAction
 from artifacts import vault
 from artifacts.redaction import plain
 from config import clock
+from runs.lifecycle import State
 
 
 def words(action: ProposedAction, done: str) -> str:
@@ -51,6 +52,28 @@ def _outside(grant: Grant, done: str) -> str:
         gone = grant.expires_at <= clock.now()
         return f"The agent never came for it, so nothing was {done}." if gone else f"It is not {done} yet: the agent has to come for it."
     return ""
+
+
+def after_no(action: ProposedAction) -> str:
+    """What follows from a rejection or a recall: where its run is now, and no promise of what its agent will do."""
+    match State(action.run.state):
+        case State.SUCCEEDED:
+            return "The run has ended."
+        case State.FAILED:
+            return "The run has failed."
+        case State.CANCELLED:
+            return "The run was cancelled."
+        case State.CANCELLING | State.COMPENSATING:
+            return "The run is being undone."
+        case State.PARKED:
+            return "The run is stuck until an operator chooses how it goes on."
+        case State.PAUSED:
+            return "The run is paused. It gets the reason once somebody resumes it."
+        case _ if action.executor == "agent":
+            return "The agent gets the reason when it asks, and goes on or ends the run."
+        case State.WAITING:
+            return "The run waits for something else now."
+    return "The run gets the reason, and its workflow says whether it goes on or ends."
 
 
 def told(action: ProposedAction, made: Sequence[Decision], grant: Grant | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from access.rules import person
 from approvals import decisions
 from approvals.models import Decision, ProposedAction
 from config import clock
+from runs.models import Run
 from tests.approvals.mailing import propose_mail, rules, sent, text
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
@@ -86,6 +87,19 @@ def test_list_and_page_say_that_a_rejected_run_did_nothing(cast, riley, proposed
     assert "Ended, nothing done" in text(page)
     for response in (rows, page):  # not in the green of something done
         assert re.search(r'class="st[^"]*" data-s="cancelled"', response.content.decode())
+
+
+def test_a_rejection_says_what_follows_by_where_its_run_is_and_not_what_the_agent_may_do(riley, proposed):
+    post(riley, proposed, verdict="rejected", reason="Not like this.")
+    assert "its workflow says whether it goes on or ends" in text(riley.get(proposed.url()))
+    run = Run.objects.filter(pk=proposed.run.pk)
+    for state, says in (("paused", "once somebody resumes it"), ("parked", "until an operator chooses"), ("compensating", "being undone")):
+        run.update(state=state)
+        assert says in text(riley.get(proposed.url()))
+    run.update(state="queued")
+    assert proposed.walk() == "succeeded"
+    page = text(riley.get(proposed.url()))
+    assert "Nothing was sent. The run has ended." in page and "The agent has the reason" not in page
 
 
 def test_who_comes_too_late_is_told_who_decided_and_keeps_what_was_typed(cast, riley, proposed):
