@@ -13,7 +13,7 @@ BACK_OFFICE = {
     "update_customer": ("Changes of customers", 24, ""),
     "refund_payment": ("Refunds up to €2,000", 3, "Finance"),
     "run_sql": ("SQL that changes data", 25 / 60, "Operations"),
-    "call_desk": ("Calls of the help desk", 4, ""),
+    "call_desk": ("Calls of the help desk", 12, ""),
     "run_command": ("Commands on this machine", 8, "Operations"),
     "schedule_removal": ("Access that goes", 6, "Operations"),
 }

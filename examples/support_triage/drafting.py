@@ -91,9 +91,14 @@ _TELL = re.compile(
 
 
 def _wished(wish: str, language: str) -> str:
-    """What a colleague wants said, as it stands; of “Tell her the money is on its way” what she is to be told."""
+    """What a colleague wants said, as it stands; of “Tell her the money is on its way” what she is to be told.
+
+    A sentence in the letter's language is one of its own; what may be an instruction is said to be the team's.
+    """
     if told := _TELL.fullmatch(wish):
         return f"{told['what'][0].upper()}{told['what'][1:]}"
+    if (first := re.match(r"\w+(?=\s)", wish)) and first[0].lower() in phrases.STATES[language]:
+        return wish
     return phrases.ADDED[language].format(note=wish)
 
 

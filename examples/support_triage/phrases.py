@@ -15,9 +15,16 @@ CLOSING = {
 }
 
 ADDED = {
-    "en": "Our team adds: {note}",
-    "de": "Unser Team ergänzt: {note}",
-    "pt": "A nossa equipa acrescenta: {note}",
+    "en": "A note from our team: {note}",
+    "de": "Ein Hinweis unseres Teams: {note}",
+    "pt": "Uma nota da nossa equipa: {note}",
+}
+
+# how a sentence begins that can stand in a letter as it is; what begins otherwise may be an instruction, and is marked as a note
+STATES = {
+    "en": ("we", "you", "your", "our", "the", "this", "that", "these", "there", "it", "from", "until", "as", "if", "both"),
+    "de": ("wir", "sie", "ihr", "ihre", "unser", "unsere", "der", "die", "das", "diese", "es", "ab", "bis", "wenn", "beide"),
+    "pt": ("nós", "vamos", "a", "o", "as", "os", "este", "esta", "até", "se", "ambas", "ambos", "já"),
 }
 
 CREDITED = {  # in place of a refund

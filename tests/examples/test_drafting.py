@@ -168,21 +168,36 @@ def test_whatever_the_words_the_reply_stays_one_line_of_subject_and_our_own_fram
 def test_what_colleagues_add_stays_inside_and_what_they_want_said_is_said() -> None:
     reply = draft(sample("duplicate-charge.eml"), BRIGHTWATER, ["She called twice."], ["The refund goes out on Friday."])
     assert "She called twice." in reply.summary and "She called twice." not in reply.body
-    assert "Our team adds: The refund goes out on Friday." in reply.body and "Friday" not in reply.summary
+    assert "\n\nThe refund goes out on Friday.\n\n" in reply.body and "Friday" not in reply.summary
+
+
+@pytest.mark.parametrize(
+    ("name", "wish", "said"),
+    [
+        ("duplicate-charge.eml", "We will call on Friday.", "\n\nWe will call on Friday.\n\n"),
+        ("duplicate-charge.eml", "Friday is fine.", "\n\nA note from our team: Friday is fine.\n\n"),
+        ("rueckerstattung.eml", "Die Gutschrift kommt am Freitag.", "\n\nDie Gutschrift kommt am Freitag.\n\n"),
+        ("rueckerstattung.eml", "We will call on Friday.", "\n\nEin Hinweis unseres Teams: We will call on Friday.\n\n"),
+    ],
+)
+def test_a_sentence_of_the_letters_language_is_one_of_its_own_and_anything_else_is_marked_as_a_note(
+    name: str, wish: str, said: str
+) -> None:
+    assert said in draft(sample(name), STRANGER, [], [wish]).body
 
 
 @pytest.mark.parametrize("wish", ["Tell her the card gets it back.", "Please let them know that the card gets it back."])
 def test_of_what_she_is_to_be_told_only_that_is_said_to_her(wish: str) -> None:
     reply = draft(sample("duplicate-charge.eml"), BRIGHTWATER, [], [wish])
-    assert "\n\nThe card gets it back.\n\n" in reply.body and "Our team adds" not in reply.body
+    assert "\n\nThe card gets it back.\n\n" in reply.body and "A note from" not in reply.body
 
 
 def test_an_instruction_that_tells_no_fact_is_said_as_it_stands() -> None:
-    assert "Our team adds: Tell her about it." in draft(sample("duplicate-charge.eml"), BRIGHTWATER, [], ["Tell her about it."]).body
+    assert "A note from our team: Tell her about it." in draft(sample("duplicate-charge.eml"), BRIGHTWATER, [], ["Tell her about it."]).body
 
 
 def test_a_credit_note_instead_of_a_refund_is_promised_in_its_place() -> None:
     wish = "Offer a credit note instead of a refund."
     reply = draft(sample("duplicate-charge.eml"), BRIGHTWATER, [], [wish, "Mention the order."])
     assert "a credit note over €1,284.00" in reply.body and "We will refund" not in reply.body and wish not in reply.body
-    assert "Our team adds: Mention the order." in reply.body
+    assert "A note from our team: Mention the order." in reply.body
