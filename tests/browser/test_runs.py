@@ -132,6 +132,16 @@ def test_an_event_opened_by_its_address_is_seen_at_once(page: Page, new_context:
     expect(phone.locator("#event-detail h2")).to_be_in_viewport()
 
 
+def test_on_a_phone_who_it_was_and_what_it_holds_share_a_line(new_context: Context, server: Stack, agent: Agent) -> None:
+    agent.notes(1)
+    phone = signed_in(new_context(viewport=PHONE).new_page(), server, "Morgan")
+    phone.goto(f"{agent.url}/events")
+    cells = phone.locator("tr", has_text="Looked at page 1").get_by_role("cell")
+    who, holds = (cells.nth(number).bounding_box() for number in (3, 5))
+    assert who["y"] < holds["y"] + holds["height"] / 2 < who["y"] + who["height"], (who, holds)
+    assert who["x"] + who["width"] <= holds["x"] + 1
+
+
 def test_new_events_come_to_who_is_at_the_end_and_are_counted_for_who_is_not(page: Page, server: Stack, agent: Agent) -> None:
     agent.notes(*range(1, 61))
     signed_in(page, server, "Morgan").goto(f"{agent.url}/events")
