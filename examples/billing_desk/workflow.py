@@ -46,7 +46,6 @@ class Proposed:
     """A reply that was put to people, and what they said."""
 
     answer: Answer
-    reply: Kept
     summary: str
 
 
@@ -80,7 +79,7 @@ def billing_desk(run: Channel, ticket_id: str) -> None:
     run.step(update_crm, case.ticket.account, note=proposed.summary)
     run.step(set_ticket, ticket_id, "answered")
     run.perform(answer)
-    run.report("Answered and logged", body=proposed.summary, label="personal", cites=[answer, proposed.reply])
+    run.report("Answered and logged", body=proposed.summary, label="personal", cites=[answer, run.done(answer)])
 
 
 def _asked(answer: Answer, *, before: int) -> str:
@@ -126,4 +125,4 @@ def _propose(run: Channel, case: Case, prompt: str) -> Proposed | None:
         reason=written.summary,
         answers=Answers("answer-question", {"ticket": message, "account": case.account, "sources": case.sources | {"reply": reply.seq}}),
     )
-    return Proposed(answer, reply, written.summary)
+    return Proposed(answer, written.summary)

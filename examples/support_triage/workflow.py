@@ -11,7 +11,7 @@ from examples.support_triage.answering import answer_to_question
 from examples.support_triage.reading import Ticket
 from examples.support_triage.tools import check_account, mailbox, read_ticket, send_email, update_crm
 from runs.engine.models import script
-from runs.engine.workflow import Answer, Answers, Channel, Kept, Record, Revised, workflow
+from runs.engine.workflow import Answer, Answers, Channel, Record, Revised, workflow
 
 PROMPTS = Path(__file__).parent / "prompts"
 PLAN = ("Read the ticket", "Check the account", "Draft a reply", "Get approval", "Update the CRM", "Send the reply")
@@ -86,7 +86,7 @@ def support_triage(run: Channel, ticket_id: str) -> None:
         if written.get("nothing"):  # what was drafted before there was this has it not
             run.report("Nothing to send", body=written.nothing, cites=[read])
             return
-        answer, reply = _propose_reply(run, ticket, account, sources, written)
+        answer = _propose_reply(run, ticket, account, sources, written)
         if not isinstance(answer, Revised):
             break
         run.plan(*PLAN, note=f"Changed on request: {answer.note}")
@@ -96,11 +96,11 @@ def support_triage(run: Channel, ticket_id: str) -> None:
         return
     run.step(update_crm, ticket.account, note=written.summary)
     run.perform(answer)
-    run.report("Answered and logged", body=written.summary, label="personal", cites=[answer, reply])
+    run.report("Answered and logged", body=written.summary, label="personal", cites=[answer, run.done(answer)])
 
 
-def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[str, int], written: Record) -> tuple[Answer, Kept]:
-    """Keep the draft and propose it: what became of it, and the draft."""
+def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[str, int], written: Record) -> Answer:
+    """Keep the draft and propose it: what became of it."""
     message = ticket.message
     reply = run.artifact("reply.txt", written.body, label="personal")
     files = [run.artifact(f.name, f.text, label="personal", media_type=f.media_type) for f in written.files]
@@ -108,7 +108,7 @@ def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[
     why = written.get("reason") or written.summary  # what was drafted before there were reasons has none
     reason = f"{why} See #{sources['ticket']} and #{sources['account']}."
     run.milestone("Reply ready for review", detail=reason, label="personal", cites=cites)
-    answer = run.propose(
+    return run.propose(
         send_email,
         to=[mailbox(message.sender_name, message.sender_address)],
         subject=written.subject,
@@ -120,7 +120,6 @@ def _propose_reply(run: Channel, ticket: Record, account: Record, sources: dict[
         reason=reason,
         answers=Answers("answer-question", {"ticket": message, "account": account, "sources": sources | {"reply": reply.seq}}),
     )
-    return answer, reply
 
 
 def _why_not(answer: object) -> str:

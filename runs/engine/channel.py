@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -34,6 +35,13 @@ from runs.models import Event, JournalEntry, Run
 from runs.vocabulary import ArtifactCreated, BlockRaised, MilestoneReached, NotePosted, PlanSet, ReportPublished, RunWaiting
 
 
+@dataclass(frozen=True)
+class Done:
+    """An action that was performed, for citing the event that says so."""
+
+    action_id: UUID
+
+
 class Channel:
     """A run, as its workflow sees it."""
 
@@ -41,6 +49,7 @@ class Channel:
 
     def __init__(self, run: Run, held: Claim, journal: Journal | None = None) -> None:
         self.id, self.ref = run.pk, run.ref
+        self._done: dict[UUID | None, UUID] = {}  # the action that was answered → the one that happened in the end
         self._walk = Walk(run, held, journal)
 
     # what it tells ----------------------------------------------------------------------------------------------------------------
@@ -124,13 +133,18 @@ class Channel:
         """
         if not isinstance(answer, Approved):
             raise Parked("refused", step=None, detail="An action that is not approved can't be performed.")
-        outcome = self.perform_once(answer)
+        asked, outcome = answer.action_id, self.perform_once(answer)
         while not outcome["happened"]:
             again = gates.current().proposed(answer.action_id)
             more = {"files": again.attachments, "reason": again.reason}
             answer = proposals.allowed(self._walk, again.tool, dict(again.arguments), plan_title=APPROVAL, **more)
             outcome = self.perform_once(answer)
+        self._done[asked] = answer.action_id
         return wrap(outcome["result"])
+
+    def done(self, answer: Answer) -> Done:
+        """That it was performed, to be cited: what was really sent, where a reviewer's edit replaced what was proposed."""
+        return Done(self._done[answer.action_id])
 
     def perform_once(self, answer: Approved) -> dict[str, Any]:
         """What came of this one grant: {"happened": whether, "result": what the tool returned}."""
@@ -274,6 +288,8 @@ class Channel:
     def _seq_of(self, cited: Any) -> int:
         if isinstance(cited, str):
             return _made_at(self._walk.month, self.id, cited)
+        if isinstance(cited, Done):
+            return JournalEntry.objects.values_list("seq", flat=True).get(run_id=self.id, kind="perform", action_id=cited.action_id)
         return cited if isinstance(cited, int) else cited.seq
 
 

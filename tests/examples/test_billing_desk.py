@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from django.test import Client
 
 from access.rules import person
-from approvals import decisions, demo
+from approvals import decisions, demo, editing, exact
 from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.models import Artifact
@@ -21,7 +22,7 @@ from runs import signals, starting
 from runs.engine import executor
 from runs.engine.tools import Call, Declined
 from runs.engine.workflow import VERSIONS, WORKFLOWS
-from runs.models import Run
+from runs.models import Event, Run
 from tests.examples.outside import World
 from tests.examples.test_drafting import BRIGHTWATER, sample
 
@@ -95,6 +96,18 @@ def test_a_reply_that_was_sent_back_comes_again_with_what_was_asked_for_and_is_s
     assert "the way it was paid" in first and "to the card ending 4417" in second and scripted.RECORD not in first
     assert decide(run, cast.riley, "approved") == "succeeded"
     assert status(desk) == "answered" and len(desk.http.get("/mail").json()["mail"]) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_its_report_cites_what_was_sent_and_not_the_draft_that_an_edit_replaced(cast, desk):
+    run = begin(cast)
+    old = waiting(run)
+    wanted = exact.read(old).arguments | {"body": "Hello Marta,\n\nit is refunded.\n"}
+    made = editing.edit(old, by=person(cast.riley.pk), arguments=wanted, digest=old.digest).action
+    assert decide(run, cast.sam, "approved") == "succeeded"
+    log = [orjson.loads(body) for body in Event.objects.filter(run_id=run.pk).order_by("seq").values_list("body", flat=True)]
+    cited = [log[seq - 1] for seq in log[-2]["data"]["cites"]]
+    assert [(each["type"], each["data"]["action"]) for each in cited] == [("action.decided", str(made.pk)), ("effect.done", str(made.pk))]
 
 
 @pytest.mark.django_db(transaction=True)
