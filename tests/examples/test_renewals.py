@@ -1,5 +1,7 @@
 """Renewing a contract: nothing leaves before it is approved, then the run waits for the signed one; called off, it takes its notes back."""
 
+import threading
+
 import httpx
 import orjson
 import pytest
@@ -9,6 +11,7 @@ from access.rules import SYSTEM, person
 from approvals import demo
 from approvals.models import ProposedAction
 from config import clock
+from config.management.commands import demo_runs
 from config.management.commands.demo_runs import RENEWED
 from examples.support_triage import renewals
 from runs import signals, standard_webhooks, starting, webhooks
@@ -18,6 +21,8 @@ from runs.models import Run
 from tests.approvals.mailing import Proposed
 from tests.examples.outside import World
 from tests.examples.test_back_office import approve
+from tests.examples.test_desk_hooks import Listener
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CUSTOMER, ACCOUNT, EMAIL = RENEWED
@@ -56,6 +61,27 @@ def test_the_offer_goes_out_once_approved_and_the_signed_contract_ends_the_run(c
     webhooks.apply_due()
     assert renewal.walk() == "succeeded"
     assert ("Renewed for 2027.", True) in notes(world.http)
+
+
+def test_the_contract_is_signed_on_the_accounts_page_once_and_by_no_other_page(world: World):
+    page = f"/crm/accounts/{ACCOUNT}"
+    assert "Sign the contract" not in world.http.get(page).text and world.http.post(f"{page}/contract").status_code == 404
+    listener = Listener()
+    threading.Thread(target=listener.serve_forever, daemon=True).start()
+    hook = {"url": f"http://127.0.0.1:{listener.server_port}/", "secret": standard_webhooks.new_secret()}
+    world.http.post("/hooks", json=hook | {"ticket": demo_runs.CONTRACTS}).raise_for_status()
+    assert "Sign the contract" in world.http.get(page).text and "Sign the contract" not in world.http.get("/crm/accounts/00932").text
+    for elsewhere in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://evil.example"}):
+        assert world.http.post(f"{page}/contract", headers=elsewhere).status_code == 403
+    for _ in range(2):
+        assert world.http.post(f"{page}/contract", headers={"Sec-Fetch-Site": "same-origin"}).headers["Location"] == page
+    until(lambda: listener.came, what="the webhook")
+    assert "Sign the contract" not in world.http.get(page).text and '<span class="tag good">Signed</span>' in world.http.get(page).text
+    wanted = {"type": "contract.signed", "data": {"account": ACCOUNT, "term": "2027"}}
+    assert [{name: orjson.loads(body)[name] for name in wanted} for _, body in listener.came] == [wanted]
+    assert len(world.http.get("/hooks").json()["deliveries"]) == 1
+    listener.shutdown()
+    listener.server_close()
 
 
 def test_an_offer_to_an_address_that_is_no_contact_greets_nobody_by_name():

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
@@ -18,6 +19,7 @@ from access.models import Agent, User
 from access.rules import SYSTEM, Actor
 from approvals import decisions
 from approvals.models import ProposedAction
+from artifacts import vault
 from runs import live, signals, starting, webhooks
 from runs.management.commands.triage import limits, member, start
 from runs.models import Run, WebhookSource
@@ -36,6 +38,7 @@ OWNERS = {
 CLAIMED, BY = "refund.eml", "sam@fernhill.example"
 MORE = EXAMPLES / "support_triage" / "tickets" / "more"
 ANSWERED, NO_ANSWER = "nova-morada.eml", "thank-you.eml"
+CONTRACTS = "contracts"  # the source of webhooks that says that one was signed
 # customer, account and contact; of the first the offer goes out, and that of the last is called off
 RENEWED, RENEWING, CALLED_OFF = (
     ("Kestrel Print", "01302", "noor.haddad@kestrelprint.example"),
@@ -69,13 +72,15 @@ class Command(BaseCommand):
         triage, renewals = (Agent.objects.select_related("owner").get(name=name) for name in ("support-triage", "renewals"))
         answered = self._start(triage, MORE / ANSWERED, until)
         self._start(triage, MORE / NO_ANSWER, until)
-        source = WebhookSource.objects.filter(workspace_id=renewals.workspace_id, name="contracts")
-        if not source.exists():
-            webhooks.make_source(renewals, "contracts", by=SYSTEM)
+        source = WebhookSource.objects.filter(workspace_id=renewals.workspace_id, name=CONTRACTS, closed_at=None).first()
+        tell_of_signatures(source or webhooks.make_source(renewals, CONTRACTS, by=SYSTEM)[0])
         renewed, _, called_off = (self._renew(renewals, *customer) for customer in (RENEWED, RENEWING, CALLED_OFF))
         time.sleep(LATER if answered or renewed or called_off else 0)
         if renewed:
             approve(renewed, by=BY)
+            customer, account, _ = RENEWED
+            where = f"{settings.HANDRAIL_DESK_URL}/crm/accounts/{account}"
+            self.stdout.write(f"{renewed.ref} waits until the contract of {customer} is signed: on its account's page, {where}")
         if called_off:
             cancel(called_off, by=OPERATOR)
         time.sleep(LATER if answered else 0)
@@ -117,6 +122,16 @@ class Command(BaseCommand):
                 self.stdout.write(f"started {run.ref} for {message.name}")
                 return run
             return None
+
+
+def tell_of_signatures(source: WebhookSource) -> None:
+    """Have the desk tell this source of each contract that is signed there, by a signed webhook."""
+    secret = vault.open_bytes(source.secret).decode()
+    asked = {"url": webhooks.address(source), "ticket": CONTRACTS, "secret": secret}
+    try:
+        httpx.post(f"{settings.HANDRAIL_DESK_URL}/hooks", json=asked, timeout=PATIENCE, trust_env=False).raise_for_status()
+    except (httpx.HTTPError, httpx.UnsupportedProtocol) as error:
+        raise CommandError(f"The example's help desk can't be told who waits for signed contracts: {error}.") from error
 
 
 def claim(run: Run, *, by: str, until: float) -> bool:

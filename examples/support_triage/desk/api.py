@@ -10,10 +10,10 @@ from sqlite3 import Connection
 from typing import Any
 from urllib.parse import unquote
 
-from . import accounts, faults, hooks, ledger, mail, pages, tickets
+from . import accounts, contracts, faults, hooks, ledger, mail, pages, tickets
 from .errors import Malformed, Problem, Unsupported
 from .store import Store
-from .web import Answer, Dropped, Request, json_answer, problem
+from .web import Answer, Dropped, Request, json_answer, of_own_page, problem
 
 View = Callable[[Connection, Request, tuple[str, ...]], Answer]
 
@@ -156,6 +156,13 @@ def _set_terms(db: Connection, request: Request, parts: tuple[str, ...]) -> Answ
     return _once(db, request, "crm.terms", do, status=200)
 
 
+def _sign(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:
+    if not of_own_page(request):
+        return problem(403, "Not from here", "A contract is signed on the account’s own page. Nothing was signed.")
+    contracts.sign(db, parts[0])
+    return Answer(303, headers={"Location": f"/crm/accounts/{parts[0]}"})
+
+
 def _effect(db: Connection, request: Request, parts: tuple[str, ...]) -> Answer:
     if not request.query.get("key"):
         raise Malformed("Ask with ?key=, an Idempotency-Key or a Message-ID.")
@@ -282,6 +289,7 @@ ROUTES = (
     _route("DELETE", "/accounts/{}/notes/{}", _remove_note, "crm.note.remove"),
     _route("GET", "/accounts/{}/terms", _terms),
     _route("PUT", "/accounts/{}/terms", _set_terms, "crm.terms"),
+    _route("POST", "/crm/accounts/{}/contract", _sign),
     _route("GET", "/effects", _effect, "effect.read"),
     _route("GET", "/ledger", _ledger),
     _route("GET", "/mail", _mails),

@@ -57,10 +57,10 @@ def clear(db: Connection) -> int:
     return db.execute("DELETE FROM hook").rowcount
 
 
-def tell(db: Connection, kind: str, data: dict[str, Any]) -> None:
-    """Have everybody who subscribed told of it, in the caller's transaction. `data` names the ticket."""
+def tell(db: Connection, kind: str, data: dict[str, Any], *, about: str) -> None:
+    """Have everybody who subscribed told of it, in the caller's transaction. `about`: its ticket, or what else it is about."""
     body = json.dumps({"type": kind, "timestamp": now(), "data": data})
-    for row in db.execute("SELECT url, secret FROM hook WHERE ticket IN ('', ?)", (data["ticket"],)).fetchall():
+    for row in db.execute("SELECT url, secret FROM hook WHERE ticket IN ('', ?)", (about,)).fetchall():
         values = (f"msg_{uuid4().hex}", row["url"], row["secret"], body, time.monotonic())
         db.execute("INSERT INTO delivery (id, url, secret, body, tries, due) VALUES (?, ?, ?, ?, 0, ?)", values)
 

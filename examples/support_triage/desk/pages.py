@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from examples.support_triage import reading
 
-from . import accounts, faults, ledger, mail, tickets
+from . import accounts, contracts, faults, ledger, mail, tickets
 from .errors import Missing
 from .web import Answer, Request
 
@@ -53,7 +53,7 @@ def _accounts(db: Connection, parts: tuple[str, ...]) -> Answer:
 
 def _account(db: Connection, parts: tuple[str, ...]) -> Answer:
     account = accounts.get(db, parts[0])
-    return _page("account.html", account=account, notes=accounts.notes(db, parts[0]))
+    return _page("account.html", account=account, notes=accounts.notes(db, parts[0]), contract=contracts.of(db, account))
 
 
 def _ledger(db: Connection, parts: tuple[str, ...]) -> Answer:

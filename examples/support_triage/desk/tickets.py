@@ -60,7 +60,8 @@ def set_status(db: Connection, ticket: str, *, status: str, version: int | None)
     if version is not None and version != before["version"]:
         raise Outdated(f"Ticket {ticket} is at version {before['version']}, not {version}.")
     db.execute("UPDATE ticket SET status = ?, version = version + 1 WHERE number = ?", (status, _number(ticket)))
-    hooks.tell(db, "ticket.changed", {"ticket": ticket, "status": status, "previous_status": before["status"]})
+    changed = {"ticket": ticket, "status": status, "previous_status": before["status"]}
+    hooks.tell(db, "ticket.changed", changed, about=ticket)
     return {**get(db, ticket), "previous_status": before["status"]}
 
 

@@ -19,7 +19,7 @@ MAX_BODY = 12 * 1024 * 1024
 _MAX_AT_ONCE = 64
 _SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'"
-    "; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -50,6 +50,12 @@ class Answer:
 
 class Dropped(Exception):
     """Close the connection; send nothing."""
+
+
+def of_own_page(request: Request) -> bool:
+    """Whether a form was sent by a page of the desk: a browser says so. What is no browser may send what it likes."""
+    site = request.headers.get("sec-fetch-site")
+    return site == "same-origin" or (site is None and "origin" not in request.headers)
 
 
 def json_answer(status: int, value: Any, **headers: str) -> Answer:
