@@ -63,6 +63,13 @@ def test_otto_tries_a_stuck_run_again(page: Page, browser: Browser, server: Stac
     for width, theme in LOOKS:
         with browsing(browser, server, "Otto", width, theme) as (look, complaints):
             assert shown(look, complaints, server.base_url, "/recovery") == []
+        with browsing(browser, server, "Otto", width, theme) as (look, _):
+            look.goto(f"{server.base_url}/recovery")
+            look.locator("article.case", has_text=down.ref).get_by_role("checkbox").check()
+            bar = look.locator(".bulk").bounding_box()
+            for part in (".bulk__said", ".bulk__do"):
+                box = look.locator(part).bounding_box()
+                assert bar["y"] + 3 <= box["y"] and box["y"] + box["height"] <= bar["y"] + bar["height"] - 3, (width, part)
     sign_in(page, server, "Otto")
     page.get_by_role("link", name="Recovery").click()
     case = page.locator("article.case", has_text=down.ref)
