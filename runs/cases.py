@@ -182,8 +182,8 @@ def _unclear() -> Q:
     return ASKED | Q(live, workflow="", pk__in=gates.current().unknown_in())
 
 
-def board(actor: Actor) -> Board:
-    """What this person may recover, the longest stuck first."""
+def board(actor: Actor, also: object = None) -> Board:
+    """What this person may recover, the longest stuck first, and the run `also` however many are stuck for longer."""
     mine = rules.visible(actor, Run, "runs.recover").select_related("agent", "owner", "title", "handed_to")
     parked = mine.filter(state=State.PARKED).order_by("state_since")
     unclear = mine.filter(_unclear()).order_by("state_since")
@@ -192,9 +192,12 @@ def board(actor: Actor) -> Board:
     letters = rules.visible(actor, ReceivedWebhook, "runs.recover").filter(state="dead").select_related("source").order_by("received_at")
     silent = mine.filter(~_unclear(), state=State.STALLED).order_by("state_since")
     runs = list(parked[:PAGE])
+    total = parked.count() if len(runs) == PAGE else len(runs)
+    if also is not None and all(run.pk != also for run in runs):
+        runs += parked.filter(pk=also)
     return Board(
         cases=tuple(_cases(runs, actor)),
-        total=parked.count() if len(runs) == PAGE else len(runs),  # so that it is what is shown, whatever got stuck meanwhile
+        total=total,  # so that it is what is shown, whatever got stuck meanwhile
         silent=tuple(silent[:PAGE]),
         stalled=silent.count(),
         outcomes=tuple((run, _asked_of(actor, run, lost.get(run.pk, []))) for run in outcomes),

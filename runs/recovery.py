@@ -89,6 +89,12 @@ def possible(run: Run, where: Parking, undoable: int, in_flight: int) -> tuple[C
     return tuple(choice for choice in CHOICES if may[choice])
 
 
+def is_stuck_at(run: Run, at: int) -> bool:
+    """Whether it is stuck still, and where whoever chooses saw it."""
+    where = parking(run)
+    return where is not None and where.seq == at
+
+
 def choose(run: Run, choice: Choice, *, at: int, by: Actor, note: str = "", to: User | None = None, step: str = "") -> Held:
     """Have a stuck run go on as chosen. `at`: the event at which it got stuck. `to`: of `hand_over`, to whom.
 

@@ -36,7 +36,7 @@ def choose(request: HttpRequest, run_id: UUID) -> HttpResponse:
     if not form.is_valid():
         raise BadInput("This is not a choice that the page offers. Nothing was changed.")
     given = form.cleaned_data
-    if given["choice"] == "give_up" and not given["sure"]:
+    if given["choice"] == "give_up" and not given["sure"] and recovery.is_stuck_at(run, given["at"]):
         return _page(request, asked={"run": run.pk, "choice": "give_up", "note": given["note"]}, status=422)  # it is asked once more
     to = User.objects.filter(pk=given["to"]).first() if given["choice"] == "hand_over" and given["to"] else None
     try:
@@ -70,7 +70,7 @@ def requeue(request: HttpRequest) -> HttpResponse:
 def _page(request: HttpRequest, shown: Sequence[str] = (), *, asked: Mapping[str, object] | None = None, status: int = 200) -> HttpResponse:
     """`shown`: the cases that a page which is open shows, and asks what is new. `asked`: the run of which to ask once more, and what was
     chosen for it."""
-    board = cases.board(request.actor)
+    board = cases.board(request.actor, also=asked["run"] if asked else None)
     if shown:
         board = cases.since(board, shown, request.actor)
     count = board.total + board.stalled + board.unclear + board.dead

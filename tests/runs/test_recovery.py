@@ -11,7 +11,7 @@ from access.rules import person
 from approvals import decisions, policy
 from approvals.models import ProposedAction
 from config import clock
-from runs import context, recovery
+from runs import cases, context, recovery
 from runs.engine import gates
 from runs.engine.gates import LooseEnd
 from runs.engine.tools import Unavailable
@@ -216,6 +216,16 @@ def test_giving_up_is_asked_once_more(cast, run, otto):
     otto.post(f"/runs/{run.pk}/recovery", {"choice": "give_up", "at": at, "sure": "yes"})
     run.refresh_from_db()
     assert run.state == "failed"
+
+
+def test_giving_up_is_asked_of_a_run_beyond_the_page_and_says_so_of_one_that_is_stuck_no_more(cast, run, otto, monkeypatch):
+    at = recovery.parking(run).seq
+    given = {"choice": "give_up", "at": at, "note": "Enough."}
+    monkeypatch.setattr(cases, "PAGE", 0)
+    assert f'<dialog class="pop" id="end-{run.pk}" open aria-' in otto.post(f"/runs/{run.pk}/recovery", given).content.decode()
+    choose(cast, run, "give_up")
+    answer = otto.post(f"/runs/{run.pk}/recovery", given, follow=True)
+    assert answer.status_code == 200 and f"Otto has already chosen how {run.ref} goes on: Give up. Nothing was changed." in text(answer)
 
 
 def test_what_may_have_happened_is_named_and_what_waits_for_that_is_shown_and_not_offered(run, otto, monkeypatch):
