@@ -112,7 +112,7 @@ def propose(
 
     `attachments`: the events that made the artifacts. `lease`: its fencing token, if the run was claimed.
     ToolRefused if nobody declared the tool, a rule forbids it, or it would touch what is outside the run's scope; that is written into
-    the log.
+    the log. BudgetUsed while a limit of the run is used up: as of a step, nothing new begins.
     """
     if run.workflow:
         raise NotOutside("Handrail runs the workflow of this run, and proposes for it.")
@@ -123,18 +123,25 @@ def propose(
         first = ProposedAction.objects.filter(run_id=run.pk, key=key).first()
         steps.fence(held, lease)
         steps.heard(held)
-        if first is None:
-            _check_running(held)
+        spent = _check_new(held) if first is None else None
         files = _attached(held.row, attachments)
-        made = _put_up(held, Proposal(known, complete, "", nonce, files, reason), first) if known else _unregistered(held, tool)
+        made = spent or (_put_up(held, Proposal(known, complete, "", nonce, files, reason), first) if known else _unregistered(held, tool))
         if isinstance(made, Refused):
             _tell_refusal(held, by, nonce, tool, made, complete)
-        elif first is None:
+        elif first is None and not isinstance(made, Refusal):
             ProposedAction.objects.filter(pk=made.pk).update(key=key)
             _wait_for(held, made)
     if isinstance(made, Refused):
         raise ToolRefused(made.detail, reason=made.reason)
+    if isinstance(made, Refusal):  # raised here, so that what it wrote into the log stays
+        raise made
     return Proposed(made, again=first is not None)
+
+
+def _check_new(held: Held) -> Refusal | None:
+    """A run that is at work, or waits, may put up something new, unless a limit of it is used up."""
+    _check_running(held)
+    return steps.over_budget(held)
 
 
 def _wait_for(held: Held, action: ProposedAction) -> None:

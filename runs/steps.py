@@ -236,7 +236,7 @@ def begin(run: Run, *, by: Actor, token: int, key: str, given: str, plan_step: i
             return _told(row, again=True)
         heard(held)
         _check_at_work(held)
-        refused = _over_budget(held)
+        refused = over_budget(held)
         if refused is None:
             row = row or AgentStep(run_id=run.pk, step=step, given=given, position=_next_position(run.pk), attempts=0)
             _begin(held, row, by, token, plan_step)
@@ -254,7 +254,7 @@ def _begin(held: Held, row: AgentStep, by: Actor, token: int, plan_step: int | N
     budget.use(held, steps=1)
 
 
-def _over_budget(held: Held) -> BudgetUsed | None:
+def over_budget(held: Held) -> BudgetUsed | None:
     """Whether a limit is used up: then the run waits for people to raise it, and nothing new begins."""
     spent = budget.over(held.row.budgets, budget.used(held.row))
     if spent is None:

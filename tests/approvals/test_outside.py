@@ -23,7 +23,7 @@ from approvals.notifications.models import Notice
 from approvals.sourcing import MOST_EVENTS
 from artifacts import vault
 from config import clock
-from runs import context, signals, steps
+from runs import context, signals, steps, updates
 from runs.engine import outside as declaring
 from runs.engine.outside import BadDeclaration
 from runs.engine.tools import TOOLS
@@ -131,6 +131,21 @@ def test_what_was_approved_is_redeemed_by_its_digest_run_by_the_agent_and_report
         "effect.done",
     ]
     assert agent.log("action.executed")[0]["actor"]["kind"] == "agent"
+
+
+def test_over_a_limit_it_proposes_nothing_new_and_what_it_had_put_up_stands(agent):
+    first = agent.approved(key="k")
+    updates.set_budgets(agent.run, {"tokens": 1000}, by=actor(agent.cast.otto))
+    used = {"type": "model.called", "data": {"model": "m", "prompt": "p", "prompt_version": "1", "tokens_in": 1200}, "id": "m-1"}
+    assert agent.post(f"runs/{agent.run.pk}/events", used).status_code in (200, 201)
+    refused = agent.propose(key="k2", arguments=VOUCHER | {"amount": "41.00"})
+    assert kind(refused) == (409, "budget-used") and refused.json()["budget"] == "tokens"
+    run = Run.objects.get(pk=agent.run.pk)
+    assert (run.state, run.waiting["on"]) == ("waiting", "budget") and len(agent.log("budget.exceeded")) == 1
+    assert agent.propose(key="k").status_code == 200 and agent.redeem(first).status_code == 201
+    assert ProposedAction.objects.filter(run=run).count() == 1
+    updates.set_budgets(run, {"tokens": 5000}, by=actor(agent.cast.otto))
+    assert agent.propose(key="k2", arguments=VOUCHER | {"amount": "41.00"}).status_code == 201
 
 
 def test_the_run_waits_for_people_and_says_for_all_that_it_needs_of_them(agent):
