@@ -1,6 +1,6 @@
 """Starting a run from a message: upload, look at it, start. Nothing runs before the last step; a repeat of it starts nothing more."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -20,7 +20,7 @@ from access.rules import Actor
 from runs import forms, starting, uploads
 from runs.engine import models, providers
 from runs.engine.prompts import Prompt
-from runs.engine.tools import TOOLS
+from runs.engine.tools import TOOLS, Tool
 from runs.engine.workflow import APPROVAL
 from runs.meters import no_price
 from runs.models import Run
@@ -190,7 +190,7 @@ def _path(actor: Actor, info: WorkflowInfo, agent: Agent) -> list[dict[str, str]
             steps.append({"icon": "wait", "what": "Wait for a person", "how": _waits(actor, agent), "state": "waiting"})
             decided = True
         else:
-            steps.append({"icon": _icon(step), "what": step, "how": _how(step, info.asks, decided)})
+            steps.append({"icon": _icon(step), "what": step, "how": _how(step, info, decided)})
     return [*steps, {"icon": "flag", "what": "Report", "how": "Every claim cites an event."}]
 
 
@@ -199,20 +199,30 @@ def _icon(step: str) -> str:
     return next((icon for word, icon in known.items() if step.casefold().startswith(word)), "tool")
 
 
-def _how(step: str, asks: Collection[str], decided: bool) -> str:
-    """What is known of a step by the tool or prompt of its title. `asks`: the workflow's prompts; `decided`: it is after the approval."""
-    tool = next((each for each in TOOLS.values() if each.title == step), None)
-    if tool is None and (prompt := models.titled(step, asks)):
+def _how(step: str, info: WorkflowInfo, decided: bool) -> str:
+    """What is known of a step by the tool or prompt of its title. `decided`: it is after the approval."""
+    tool = _tool(step)
+    if tool is None and (prompt := models.titled(step, info.asks)):
         return _writes(prompt)
     if tool is None:
         return "Once, under the approval." if decided else ""
     if tool.effect != "read":
         once = f"Once only. {'Can' if tool.compensate else 'Can’t'} be undone."
-        return (
-            once if decided else f"Before any approval, if it is called for and the policy lets it happen; else a person is asked. {once}"
-        )
+        if not decided:
+            return f"Before any approval, if it is called for and the policy lets it happen; else a person is asked. {once}"
+        return f"Its policy says whether a person is asked for it as well. {once}" if _beside(tool, info.plan) else once
     kinds = ["private data"] * tool.reads_private + ["outside text, never an order"] * tool.reads_untrusted
     return f"From the {tool.target}{': ' if kinds else ''}{' and '.join(kinds)}."
+
+
+def _beside(tool: Tool, plan: Sequence[str]) -> bool:
+    """Whether it is a change beside what is sent after the approval: it is that which was approved, and this has a policy of its own."""
+    after = [_tool(step) for step in plan[plan.index(APPROVAL) + 1 :]]
+    return tool.effect == "write" and any(each is not None and each.effect == "send" for each in after)
+
+
+def _tool(title: str) -> Tool | None:
+    return next((each for each in TOOLS.values() if each.title == title), None)
 
 
 def _writes(prompt: Prompt) -> str:

@@ -171,7 +171,7 @@ def test_who_starts_it_is_told_what_it_does_before_any_approval_and_who_writes(c
     early = "Before any approval, if it is called for and the policy lets it happen; else a person is asked. Once only. Can be undone."
     assert (before["Place a refund hold"], before["Set the ticket"]) == (early, early)
     assert before["Draft a reply"] == "A model that the demo plays writes it, by fixed rules."
-    assert after["Update the CRM"] == "Once only. Can be undone."
+    assert after["Update the CRM"] == "Its policy says whether a person is asked for it as well. Once only. Can be undone."
     assert "Give money back (it only places a hold), change the account" in html
     settings.HANDRAIL_PLAYED_URL = ""
     assert "A script writes it; no model is asked." in client.get(f"/runs/new?agent={agent.pk}/billing-desk").content.decode()

@@ -75,7 +75,7 @@ def test_the_plan_says_of_each_step_what_it_reads_or_does(cast: Cast, otto: Clie
         "Check the account": "From the CRM: private data.",
         "Draft a reply": "A script writes it; no model is asked.",
         "Wait for a person": "",
-        "Update the CRM": "Once only. Can be undone.",
+        "Update the CRM": "Its policy says whether a person is asked for it as well. Once only. Can be undone.",
         "Send the reply": "Once only. Can’t be undone.",
         "Report": "Every claim cites an event.",
     }
