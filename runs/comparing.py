@@ -212,7 +212,8 @@ def _alike(read: Read) -> bool:
 
 def _differ(names: Sequence[str], *, too: bool) -> str:
     """The HTML and the reason differ. Empty for nothing."""
-    listed = f"{', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]} differ{'' if names[1:] else 's'}" if names else ""
+    several = bool(names[1:]) or any(name.endswith("s") and not name.endswith("ss") for name in names)
+    listed = f"{', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]} differ{'' if several else 's'}" if names else ""
     return f"{listed[:1].upper()}{listed[1:]}{', too' if too else ''}." if listed else ""
 
 

@@ -12,12 +12,12 @@ RECORD = "The payment record is attached, so that your accounts team can file it
 HOW, BY_CARD = "the way it was paid", "to the {card}"
 
 
-def settle_reply(*, ticket: dict[str, Any], account: dict[str, Any], notes: list[str], asked: list[str]) -> dict[str, Any]:
+def settle_reply(*, ticket: dict[str, Any], account: dict[str, Any], notes: list[str], requests: list[str]) -> dict[str, Any]:
     """A reply to a ticket. Of what colleagues ask for it knows three things: VAT, the card, and the payment record to file."""
     written = draft(Ticket.from_json(ticket), account, notes)
     if written.nothing:
         return {"subject": "", "body": "", "summary": written.summary, "language": written.language, "nothing": written.nothing}
-    words = [*notes, *asked]
+    words = [*notes, *requests]
     files = [
         {"name": f.name, "media_type": f.media_type, "text": f.content.decode()} for f in written.attachments if f.media_type == "text/csv"
     ]

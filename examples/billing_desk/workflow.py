@@ -26,8 +26,8 @@ WILL = (
 SENT_BACK = 2  # how often a reviewer may send a reply back before that is the end of it
 
 # asked of the provider that the demo plays, so that a run of it has tokens; where none is played, the script answers
-script("first-reply", version="1", title="Draft a reply", words=PROMPTS, gives=Draft, at="played")(scripted.settle_reply)
-script("reworked-reply", version="1", title="Rework the reply", words=PROMPTS, gives=Draft, at="played")(scripted.settle_reply)
+script("first-reply", version="2", title="Draft a reply", words=PROMPTS, gives=Draft, at="played")(scripted.settle_reply)
+script("reworked-reply", version="2", title="Rework the reply", words=PROMPTS, gives=Draft, at="played")(scripted.settle_reply)
 
 
 @dataclass
@@ -107,7 +107,7 @@ def _propose(run: Channel, case: Case, prompt: str) -> Proposed | None:
     """Draft the reply, or mend it, and put it to people. None if there is nothing to send."""
     case.notes += run.context()
     message = case.ticket.message
-    written = run.ask_model(prompt, ticket=message, account=case.account, notes=case.notes, asked=case.asked)
+    written = run.ask_model(prompt, ticket=message, account=case.account, notes=case.notes, requests=case.asked)
     if written.get("nothing"):
         return None
     reply = run.artifact("reply.txt", written.body, label="personal")

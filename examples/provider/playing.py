@@ -62,7 +62,7 @@ def _played(body: Body) -> dict[str, Any]:
         return _next_turn(body, given)
     if {"ticket", "account", "notes", "wishes"} <= given.keys():
         return {"values": _draft(given)}
-    if {"ticket", "account", "notes", "asked"} <= given.keys():
+    if {"ticket", "account", "notes", "requests"} <= given.keys():
         return {"values": _settled(given)}
     tool = next(tool for tool in body["tools"] if tool["function"]["name"] == _answer_tool(body))
     return {"values": _filled(tool["function"]["parameters"])}
@@ -88,7 +88,7 @@ def _draft(given: Mapping[str, Any]) -> dict[str, Any]:
 def _settled(given: Mapping[str, Any]) -> dict[str, Any]:
     from examples.billing_desk import scripted
 
-    return scripted.settle_reply(**{name: given[name] for name in ("ticket", "account", "notes", "asked")})
+    return scripted.settle_reply(**{name: given[name] for name in ("ticket", "account", "notes", "requests")})
 
 
 def _next_turn(body: Body, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def test_no_more_is_put_aside_than_is_left_and_what_was_released_can_be_put_asid
 
 
 def test_the_script_follows_what_colleagues_ask_for_and_nothing_else():
-    given = {"ticket": sample("duplicate-charge.eml").as_json(), "account": BRIGHTWATER, "asked": []}
+    given = {"ticket": sample("duplicate-charge.eml").as_json(), "account": BRIGHTWATER, "requests": []}
     plain = scripted.settle_reply(**given, notes=[])
     assert "VAT" not in plain["body"] and plain["files"] == []
     assert "the extra €1,284.00, including VAT, " in scripted.settle_reply(**given, notes=["Quote the amount including VAT."])["body"]

@@ -176,3 +176,15 @@ def test_a_long_difference_is_shown_once_and_named_after_that():
     shown, named = _once([Pair(leg, replace(leg, seq=leg.seq + 20), False) for leg in legs])
     assert shown.second and shown.second.pieces and named.second and not named.second.pieces
     assert named.second.more == "The same difference as in #28."
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["the attachments"], "The attachments differ, too."),
+        (["the address"], "The address differs, too."),
+        (["the HTML", "the reason"], "The HTML and the reason differ, too."),
+    ],
+)
+def test_what_else_differs_is_said_in_the_right_number(names: list[str], said: str) -> None:
+    assert comparing._differ(names, too=True) == said
