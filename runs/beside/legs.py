@@ -14,13 +14,12 @@ import orjson
 from artifacts import vault
 from artifacts.models import Payload
 from runs import reading
-from runs.beside.words import Piece
 from runs.models import Event, Run
 from runs.presenting import View
 from runs.story import raw
 from runs.story.course import changed_input
 from runs.story.people import amount
-from runs.story.shapes import Rich, Text
+from runs.story.shapes import Piece, Rich, Text
 from runs.story.wire import Line, object_of, read
 
 MOST = 400  # rows of one run

@@ -2,24 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from runs.story.aligning import Opcode, opcodes
-from runs.story.shapes import Text
+from runs.story.shapes import Piece, Text
 
 WORDS_MOST = 4000  # characters of a text that is compared
 PIECES_MOST = 40
 ALIGNED = 600  # words, and spaces, between what begins and what ends the same; more are shown whole, the one gone and the other new
 AROUND = 40  # characters that are shown of what is the same around a difference
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of a text: the same in both, or in this one alone (`kind`: del of the first run, ins of the second)."""
-
-    kind: str
-    text: str
-
 
 _SPACE = re.compile(r"\s+")
 _TOKENS = re.compile(r"⟦[^⟧]{0,20}⟧|\s+|[^\s⟦]+|⟦")
@@ -34,8 +24,8 @@ def word_by_word(before: Text | None, after: Text | None) -> tuple[tuple[Piece, 
     right: list[Piece] = []
     for kind, start, end, at, upto in _joined(opcodes(old, new, ALIGNED), old):
         gone, come = "".join(old[start:end]), "".join(new[at:upto])
-        left += _piece("" if kind == "equal" else "del", gone)
-        right += _piece("" if kind == "equal" else "ins", come)
+        left += _piece("same" if kind == "equal" else "del", gone)
+        right += _piece("same" if kind == "equal" else "ins", come)
     return tuple(_short(left))[:PIECES_MOST], tuple(_short(right))[:PIECES_MOST]
 
 
@@ -64,20 +54,20 @@ def _one(held: list[Opcode]) -> Iterator[Opcode]:
 def _piece(kind: str, text: str) -> list[Piece]:
     """A marked stretch without the space around it, which nobody can see."""
     inner = text.strip()
-    if not kind or inner == text:
+    if kind == "same" or inner == text:
         return [Piece(kind, text)] if text else []
     begin, end = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :] if inner else ""
-    return [piece for piece in (Piece("", begin), Piece(kind, inner), Piece("", end)) if piece.text]
+    return [piece for piece in (Piece("same", begin), Piece(kind, inner), Piece("same", end)) if piece.text]
 
 
 def _short(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Of a long stretch that is the same, its ends; on one line, as it stands in a row of a list."""
     for at, piece in enumerate(pieces):
-        piece = piece if piece.kind else Piece("", _SPACE.sub(" ", piece.text))
-        if piece.kind or len(piece.text) <= 2 * AROUND + 20:
+        piece = Piece("same", _SPACE.sub(" ", piece.text)) if piece.kind == "same" else piece
+        if piece.kind != "same" or len(piece.text) <= 2 * AROUND + 20:
             yield piece
             continue
         begins = piece.text[:AROUND].rsplit(" ", 1)[0] if at else ""
         ends = piece.text[-AROUND:].split(" ", 1)[-1] if at + 1 < len(pieces) else ""
         shown = f"{begins} … {ends}"
-        yield Piece("", shown.lstrip() if not at else shown.rstrip() if at + 1 == len(pieces) else shown)
+        yield Piece("same", shown.lstrip() if not at else shown.rstrip() if at + 1 == len(pieces) else shown)

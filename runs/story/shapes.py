@@ -121,7 +121,9 @@ class Changed:
 
 @dataclass(frozen=True)
 class Piece:
-    """Words of a text that are the `same` as before, new (`ins`) or no longer there (`del`); `more`: words of ours, on what is left out."""
+    """Words of a text beside another: the `same` in both, in the later or second alone (`ins`), in the earlier or first alone (`del`);
+    `more`: words of ours, on what is left out.
+    """
 
     kind: str
     text: str

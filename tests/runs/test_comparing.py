@@ -12,11 +12,11 @@ from runs import comparing, presenting
 from runs.beside import legs as beside_legs
 from runs.beside.figures import _worked, in_seconds
 from runs.beside.legs import Leg
-from runs.beside.words import Piece, word_by_word
+from runs.beside.words import word_by_word
 from runs.comparing import Pair, _once
 from runs.engine import forking
 from runs.models import Run
-from runs.story.shapes import Text
+from runs.story.shapes import Piece, Text
 from tests.runs import workflows
 from tests.runs.test_engine import approve, start, walk
 
@@ -72,13 +72,13 @@ def test_a_fork_that_did_the_same_differs_in_nothing_but_that_it_is_one(cast, ru
 def test_what_differs_is_named_and_shown_word_by_word(cast, run):
     found = compared(cast, run, fork(cast, run, edits={"thing": "coffee"}))
     kept = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "artifact")
-    assert [(piece.kind, piece.text) for piece in kept.first.pieces if piece.kind] == [("del", "tea.")]
-    assert [(piece.kind, piece.text) for piece in kept.second.pieces if piece.kind] == [("ins", "coffee.")]
+    assert [(piece.kind, piece.text) for piece in kept.first.pieces if piece.kind != "same"] == [("del", "tea.")]
+    assert [(piece.kind, piece.text) for piece in kept.second.pieces if piece.kind != "same"] == [("ins", "coffee.")]
     asked = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "model")
     assert not asked.same and not asked.second.more, "that it was asked something else, the changed input says"
-    answers = [[piece.text for piece in leg.pieces if piece.kind] for leg in (asked.first, asked.second)]
+    answers = [[piece.text for piece in leg.pieces if piece.kind != "same"] for leg in (asked.first, asked.second)]
     assert answers == [["tea."], ["coffee."]], "of what it answered the field that differs"
-    assert not [piece for pair in found.pairs if pair.first for piece in pair.first.pieces if not piece.kind and "\n" in piece.text]
+    assert not [piece for pair in found.pairs if pair.first for piece in pair.first.pieces if piece.kind == "same" and "\n" in piece.text]
     action = next(pair for pair in found.pairs if pair.first and pair.first.about[0] == "action" and "say" in pair.first.about[1])
     assert not action.same and [piece.text for piece in action.second.pieces if piece.kind == "ins"] == ["coffee."]
     effects = [pair for pair in found.pairs if pair.first and pair.first.about[0] == "effect"]
@@ -134,15 +134,15 @@ def test_a_mark_of_something_hidden_is_never_cut_and_long_sameness_is():
     before = Text("Pay ⟦card⟧ now " + "same " * 60 + "old end")
     after = Text("Pay ⟦iban⟧ now " + "same " * 60 + "new end")
     left, right = word_by_word(before, after)
-    assert [(p.kind, p.text) for p in left if p.kind] == [("del", "⟦card⟧"), ("del", "old")]
-    assert [(p.kind, p.text) for p in right if p.kind] == [("ins", "⟦iban⟧"), ("ins", "new")]
+    assert [(p.kind, p.text) for p in left if p.kind != "same"] == [("del", "⟦card⟧"), ("del", "old")]
+    assert [(p.kind, p.text) for p in right if p.kind != "same"] == [("ins", "⟦iban⟧"), ("ins", "new")]
     assert sum(len(piece.text) for piece in left) < 160 and any("…" in piece.text for piece in left)
 
 
 def test_words_beside_each_other_that_differ_are_one_difference():
     left, right = word_by_word(Text("So: Checked the number. Kind regards"), Text("So: The credit note is agreed. Kind regards"))
-    assert [(p.kind, p.text) for p in left] == [("", "So: "), ("del", "Checked the number."), ("", " Kind regards")]
-    assert [(p.kind, p.text) for p in right] == [("", "So: "), ("ins", "The credit note is agreed."), ("", " Kind regards")]
+    assert [(p.kind, p.text) for p in left] == [("same", "So: "), ("del", "Checked the number."), ("same", " Kind regards")]
+    assert [(p.kind, p.text) for p in right] == [("same", "So: "), ("ins", "The credit note is agreed."), ("same", " Kind regards")]
     alike = word_by_word(Text("One two three"), Text("One 2 three"))
     assert [[p.text for p in pieces] for pieces in alike] == [["One ", "two", " three"], ["One ", "2", " three"]]
 
@@ -150,7 +150,7 @@ def test_words_beside_each_other_that_differ_are_one_difference():
 def test_what_would_take_long_to_align_is_one_that_is_gone_and_one_that_has_come():
     old, new = "begin " + "a " * 900 + "end", "begin " + "a b " * 450 + "end"
     left, right = word_by_word(Text(old), Text(new))
-    assert [piece.kind for piece in left] == ["", "del", ""] and [piece.kind for piece in right] == ["", "ins", ""]
+    assert [piece.kind for piece in left] == ["same", "del", "same"] and [piece.kind for piece in right] == ["same", "ins", "same"]
 
 
 @pytest.mark.parametrize(("first", "second", "alike"), [("a " * 400, "a b " * 200, True), ("a " * 400, "b c " * 200, False)])
