@@ -5,11 +5,14 @@ is of its agent's team, as that was when it started; with an agent its earlier r
 its own, so that only who sees everything sees them. docs/decisions/0022-teams.md says why.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Count, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from access import audit, hiding, reasons, roles, standing
 from access.errors import BadInput, NotFound
@@ -18,6 +21,7 @@ from access.rules import Actor
 from config import clock
 
 MAX_TEAMS, MAX_NAME, SHOWN = 50, 60, 50
+NAMED = 3  # people, and agents, of a team in a list of teams
 Follow = Callable[[UUID, UUID | None], int]  # an agent's runs are of a team from now on; how many
 _follow: list[Follow] = []
 
@@ -26,6 +30,14 @@ class TeamRefused(BadInput):
     """This team can’t be so."""
 
     what_next = "Nothing was changed. Mend what is said here."
+
+
+@dataclass(frozen=True)
+class Names:
+    """Some names, and how many more there are."""
+
+    listed: tuple[str, ...] = ()
+    more: int = 0
 
 
 def runs_follow(follow: Follow) -> None:
@@ -122,15 +134,23 @@ def listed(workspace_id: UUID) -> list[Team]:
     return sorted(Team.objects.filter(workspace_id=workspace_id, deleted_at=None), key=lambda team: team.name.lower())
 
 
-def named(rows: Collection[Team]) -> list[tuple[Team, list[str], list[str]]]:
-    """Each team with the names of its members and of its agents. Two queries."""
-    teams, people, works = [team.pk for team in rows], defaultdict(list), defaultdict(list)
-    there = TeamMember.objects.filter(team__in=teams, membership__deactivated_at=None, membership__user__is_active=True)
-    for team, name in there.order_by("membership__user__name").values_list("team", "membership__user__name"):
-        people[team].append(name)
-    for team, name in Agent.objects.filter(team__in=teams).order_by("name").values_list("team", "name"):
-        works[team].append(name)
-    return [(team, people[team.pk], works[team.pk]) for team in rows]
+def named(rows: Collection[Team]) -> list[tuple[Team, Names, Names]]:
+    """Each team with its first members and its first agents, by name. Two queries, however many there are."""
+    there = TeamMember.objects.filter(team__in=rows, membership__deactivated_at=None, membership__user__is_active=True)
+    people = _first(there, "membership__user__name")
+    works = _first(Agent.objects.filter(team__in=rows), "name")
+    return [(team, people.get(team.pk, Names()), works.get(team.pk, Names())) for team in rows]
+
+
+def _first(found: QuerySet[Any], name: str) -> dict[UUID, Names]:
+    """By team: the first names of these, and how many there are beside."""
+    place = Window(RowNumber(), partition_by="team", order_by=[name, "pk"])
+    shown = found.annotate(place=place, of=Window(Count("pk"), partition_by="team")).filter(place__lte=NAMED).order_by("place")
+    names: dict[UUID, Names] = {}
+    for team, called, of in shown.values_list("team", name, "of"):
+        listed = (*names.get(team, Names()).listed, called)
+        names[team] = Names(listed, of - len(listed))
+    return names
 
 
 def members(team: Team) -> list[TeamMember]:

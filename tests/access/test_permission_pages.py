@@ -192,3 +192,20 @@ def test_the_page_folds_rights_that_are_seldom_looked_for_and_names_who_is_in_a_
     teams.add(team, cast.riley.pk, by=actor(cast.ada), why="Works there.")
     row = re.search(r"Billing</a>.*?</tr>", ada.get("/permissions").content.decode())[0]
     assert ">Riley</td>" in row and "None yet" in row
+
+
+def test_of_a_large_team_the_first_are_named_and_the_others_counted(cast: Cast, django_assert_num_queries) -> None:
+    by = actor(cast.ada)
+    first, second = (teams.make(cast.workspace.pk, name, by=by, why="They are many.") for name in ("Billing", "Claims"))
+    for user in (cast.otto, cast.priya, cast.ada, cast.riley, cast.sam):
+        teams.add(first, user.pk, by=by, why="Works there.")
+    teams.add(second, cast.riley.pk, by=by, why="Works there.")
+    teams.add_agent(second, cast.agent.pk, runs=False, by=by, why="It works there.")
+    page = browser(cast.ada).get("/permissions").content.decode()
+    assert ">Ada, Otto, Priya and 2 more</td>" in page and "None yet" in re.search(r"Billing</a>.*?</tr>", page)[0]
+    with django_assert_num_queries(2):
+        found = teams.named([first, second])
+    assert found == [
+        (first, teams.Names(("Ada", "Otto", "Priya"), 2), teams.Names()),
+        (second, teams.Names(("Riley",)), teams.Names((cast.agent.name,))),
+    ]
