@@ -151,10 +151,10 @@ class Then:
 
     @property
     def done(self) -> str:
-        """129 times, 2,069 files, 3 undone"""
-        done = sum(effect.state in ("done", "undone", "failed") for effect in self.story.effects)
+        """What stood, and what was undone: “126 times, 2,069 files, 3 undone”."""
         undone = sum(effect.state == "undone" for effect in self.story.effects)
-        times = "Once" if done == 1 else f"{done:,} times" if done else ""
+        stands = sum(effect.state in ("done", "failed") for effect in self.story.effects)  # failed: it could not be undone
+        times = "Once" if stands == 1 else f"{stands:,} times" if stands else ""
         return ", ".join(part for part in (times, *rows.things(self._items), f"{undone:,} undone" if undone else "") if part)
 
     @property

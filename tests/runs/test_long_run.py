@@ -376,6 +376,22 @@ def test_the_working_time_at_a_place_is_counted_as_the_meter_counts_it() -> None
     assert told == ["7 s", "3 min"]  # whoever runs its own agent may say of a tool what it will
 
 
+def test_what_was_undone_is_not_among_what_stood_at_a_place_nor_among_its_things() -> None:
+    log = lines.begun(YEARS)
+    for number in range(3):
+        action = f"{number:032d}"
+        lines.propose(log, action, "put_away", "write", needs=0, subject="Put files away")
+        canonical = orjson.dumps({"arguments": {"files": 10}}).decode()
+        log.lines[-1]["texts"]["canonical"] = lines.words(canonical, "internal", "application/json")
+        log.add("effect.done", {"tool": "put_away", "key": f"k{number}", "can_undo": True, "action": action}, subject="Put files away")
+    told = [(len(log.lines), "3 times, 30 files")]
+    log.add("effect.undone", {"key": "k0"})
+    told.append((len(log.lines), "2 times, 20 files, 1 undone"))
+    log.add("effect.undo_failed", {"key": "k1", "reason": "refused"})
+    told.append((len(log.lines), "2 times, 20 files, 1 undone"))
+    assert [(at, looking.Then(fold(log.lines, at), log.lines, at).done) for at, _ in told] == told
+
+
 def test_gaps_name_what_is_alike_only_if_it_is_all_of_one_kind() -> None:
     assert rows._names(Counter({"Read scan": 40, "Move files": 24})) == "64 alike"
 
