@@ -193,7 +193,7 @@ def _as_asked(action: ProposedAction, made: Sequence[Decision]) -> dict[str, Any
         counted = len(decisions.counted(action, given, decisions.who_may(action)))
     else:
         counted = len(approved)
-    return {"needed": max(action.policy.quorum, 1), "approved": counted, "group": group_as_json(action.policy.group)}
+    return {"needed": action.policy.needs, "approved": counted, "group": group_as_json(action.policy.group)}
 
 
 def _as_decision(decision: Decision, name: str) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 A question is open until the agent answered it or the action was settled. There is no row of it: the log says all there is.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -48,6 +48,7 @@ class Said:
     at: datetime
     by: str  # a person's id
     payload: UUID
+    action: UUID
     answer_seq: int = 0
     answered_at: datetime | None = None
     answer_payload: UUID | None = None
@@ -93,23 +94,26 @@ def _text(kept: Payload) -> str:
 
 def thread(action: ProposedAction) -> tuple[Said, ...]:
     """All that was asked about this action, oldest first."""
-    run: Run = action.run
-    rows = Event.objects.filter(run_month=run.month, run_id=run.pk, type__in=TYPES, seq__gt=action.proposed_seq)
-    return _folded(action.pk, rows.order_by("seq").values_list("seq", "type", "body", "payloads"))
+    return threads(action.run, {action.pk: action.proposed_seq})
 
 
-def _folded(action_id: UUID, rows: Iterable[Sequence[Any]]) -> tuple[Said, ...]:
+def threads(run: Run, actions: Mapping[UUID, int]) -> tuple[Said, ...]:
+    """All that was asked about some actions of a run, oldest first. `actions`: where each was proposed. One query."""
+    rows = Event.objects.filter(run_month=run.month, run_id=run.pk, type__in=TYPES, seq__gt=min(actions.values()))
+    return _folded({str(pk) for pk in actions}, rows.order_by("seq").values_list("seq", "type", "body", "payloads"))
+
+
+def _folded(actions: Collection[str], rows: Iterable[Sequence[Any]]) -> tuple[Said, ...]:
     known: dict[str, Said] = {}
     for seq, kind, text, payloads in rows:
         body = orjson.loads(text)
         data, at = body["data"], datetime.fromisoformat(body["at"])
-        if kind == "question.asked" and data.get("action") == str(action_id):
-            known[data["question"]] = Said(UUID(data["question"]), seq, at, body["actor"]["id"], UUID(payloads["question"]))
+        if kind == "question.asked" and data.get("action") in actions:
+            about = UUID(data["action"])
+            known[data["question"]] = Said(UUID(data["question"]), seq, at, body["actor"]["id"], UUID(payloads["question"]), about)
         elif kind == "question.answered" and data["question"] in known:
-            asked = known[data["question"]]
-            answer = UUID(payloads["answer"])
-            cites = tuple(data.get("cites", ()))
-            known[data["question"]] = Said(asked.id, asked.seq, asked.at, asked.by, asked.payload, seq, at, answer, cites)
+            told = {"answer_seq": seq, "answered_at": at, "answer_payload": UUID(payloads["answer"]), "cites": tuple(data.get("cites", ()))}
+            known[data["question"]] = replace(known[data["question"]], **told)
     return tuple(known.values())
 
 

@@ -202,7 +202,7 @@ class _Read:
             schema=action.tool_schema,
             policy=action.policy_id,
             policy_words=f"“{action.policy.name}”, version {action.policy.version}",
-            needs=max(action.policy.quorum, 1),
+            needs=action.policy.needs,
             risk=action.risk,
             risk_word=inbox.RISKS.get(action.risk, "High"),
             warning=warns[0].strong if warns else "It has a warning." if action.warnings else "",

@@ -19,7 +19,7 @@ from approvals.decisions import No, Yes
 from approvals.figures import listed, number, ordinal
 from approvals.models import Decision, Grant, ProposedAction
 from approvals.notifications import standing
-from approvals.threads import Exchange
+from approvals.threads import Thread
 from artifacts import vault
 from config import clock
 from runs.engine import ledger
@@ -125,18 +125,10 @@ class Course:
     stages: tuple[tuple[Stage, str], ...]
     background: Background
     earlier: tuple[Earlier, ...]
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: Thread = Thread()
     grant_key: str = ""
     frozen: stops.Freezing | None = None
     recall: stops.Recalling | None = None
-
-    @property
-    def answered(self) -> int:
-        return sum(bool(each.answer_seq) for each in self.exchanges)
-
-    @property
-    def asked_open(self) -> bool:
-        return any(each.is_open for each in self.exchanges)
 
     @cached_property
     def key(self) -> str:
@@ -163,7 +155,7 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
     held = action.claimed_by is not None and action.claimed_until is not None and action.claimed_until > clock.now() and waits
     state, word = _state(action, waits, votes)
     asked = threads.exchanges(action, actor, waits=waits)
-    if any(each.is_open for each in asked):
+    if asked.is_open:
         word = "Waiting for the agent’s answer"
     names = naming.people(stage.by for stage in around.stages if stage.by)
     return Course(
@@ -176,8 +168,8 @@ def course(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) 
         claimed_by=action.claimed_by.name if held and action.claimed_by else "",
         claimed_by_me=held and str(action.claimed_by_id) == actor.id,
         votes=votes,
-        needs=max(action.policy.quorum, 1),
-        missing=max(max(action.policy.quorum, 1) - _given(votes), 0),
+        needs=action.policy.needs,
+        missing=max(action.policy.needs - _given(votes), 0),
         others=len({str(user.pk) for user in people} - {actor.id, *(vote.reviewer for vote in votes)}),
         who=_who(action, people),
         who_more=tuple(_who_more(action, actor, people, may, votes)),
@@ -207,9 +199,8 @@ def _state(action: ProposedAction, waits: bool, votes: Sequence[Vote]) -> tuple[
     """The state key that colours it, and its word."""
     not_done = "not sent" if action.effect == "send" else "not run"
     if waits:
-        needs = max(action.policy.quorum, 1)
         whom = action.policy.group.name if action.policy.group else "a reviewer"
-        return "waiting", f"Waiting for {whom}" if needs == 1 else f"{_given(votes)} of {needs} approved"
+        return "waiting", f"Waiting for {whom}" if action.policy.needs == 1 else f"{_given(votes)} of {action.policy.needs} approved"
     if action.state in ("waiting", "expired"):
         return "expired", f"Expired, {not_done}"
     if action.state == "approved":
@@ -261,7 +252,7 @@ def _given(votes: Iterable[Vote]) -> int:
 
 def _is_enough(action: ProposedAction, votes: Iterable[Vote]) -> bool:
     """Whether enough approve. If it waits all the same, somebody got back the right to decide, and the repeat of an approval lets it go."""
-    return _given(votes) >= max(action.policy.quorum, 1)
+    return _given(votes) >= action.policy.needs
 
 
 def _earlier(action: ProposedAction) -> Iterable[Earlier]:
@@ -271,7 +262,7 @@ def _earlier(action: ProposedAction) -> Iterable[Earlier]:
 
 
 def _who(action: ProposedAction, people: Sequence[User]) -> str:
-    needs, group = max(action.policy.quorum, 1), action.policy.group
+    needs, group = action.policy.needs, action.policy.group
     count = len(people)
     if group is not None:
         return _who_of(group.name, needs, count)
@@ -309,7 +300,7 @@ def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may:
 
 def _too_few(action: ProposedAction, people: Sequence[User], votes: Sequence[Vote]) -> Iterable[str]:
     """Who said it once can't say it again: of those who may decide there may be too few left."""
-    needs, voted = max(action.policy.quorum, 1), {vote.reviewer for vote in votes}
+    needs, voted = action.policy.needs, {vote.reviewer for vote in votes}
     left = sum(str(user.pk) not in voted for user in people)
     if len(people) >= needs and left < needs - _given(votes):
         yield "Too few are left who could approve it, so it can’t be approved as it is. It can be edited, or proposed anew."
@@ -319,7 +310,7 @@ def _too_few(action: ProposedAction, people: Sequence[User], votes: Sequence[Vot
 
 
 def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> Iterable[tuple[str, str]]:
-    missing = max(action.policy.quorum, 1) - _given(votes) - 1
+    missing = action.policy.needs - _given(votes) - 1
     done = "sent" if action.effect == "send" else "run"
     told, nothing = DONE.get(action.card, f"This is {done}"), NOTHING.get(action.card, f"Nothing is {done}")
     then = f"{told[:1].lower()}{told[1:]}, once."
@@ -403,8 +394,7 @@ def _approved(action: ProposedAction, last: Vote | None, done: str) -> Outcome:
 
 
 def _bar(action: ProposedAction, votes: Sequence[Vote], around: Background, typed: Typed) -> Bar:
-    given = _given(votes)
-    needs = max(action.policy.quorum, 1)
+    given, needs = _given(votes), action.policy.needs
     last = given + 1 >= needs
     warns = warned.read(action.warnings)
     mail = action.card == "email"

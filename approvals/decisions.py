@@ -271,7 +271,7 @@ def tell_agent_outside(run: Held) -> None:
         if not run.row.waits_on("budget"):
             steps.goes_on(run)
         return
-    needs = max(max(left.policy.quorum, 1) - approvals(left), 0)
+    needs = max(left.policy.needs - approvals(left), 0)
     steps.waits(run, RunWaiting(on="decision", action=left.pk, until=left.expires_at, needs=needs))
 
 

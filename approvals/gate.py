@@ -334,7 +334,7 @@ def _at_least_personal(label: str) -> str:
 
 
 def _needed(action: ProposedAction) -> int:
-    return max(max(action.policy.quorum, 1) - decisions.approvals(action), 0)
+    return max(action.policy.needs - decisions.approvals(action), 0)
 
 
 def _reason(action: ProposedAction) -> str:

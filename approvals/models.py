@@ -92,6 +92,11 @@ class Policy(models.Model):
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
 
+    @property
+    def needs(self) -> int:
+        """How many people approve it, where people do."""
+        return max(self.quorum, 1)
+
 
 class AskedFor(models.Model):
     """A tool that an agent asked for and no rule covered. It was refused each time."""

@@ -106,7 +106,7 @@ class Panel:
     @cached_property
     def behind(self) -> int:
         """How many arguments stand behind the fold of a letter that was read before: by who has asked about it."""
-        asked = self.course.bar is not None and any(each.me for each in self.course.exchanges)
+        asked = self.course.bar is not None and any(each.me and not each.about for each in self.course.exchanges)
         return _behind(self.card) if asked and self.full and self.card else 0
 
 

@@ -20,7 +20,9 @@ TEXTS = 20  # of one event, which an answer is held against: a plan may have ver
 
 @dataclass(frozen=True)
 class Exchange:
-    """One question and its answer. `closed`: the action was settled before the agent answered."""
+    """One question and its answer. `closed`: the action was settled before the agent answered. `about`: where the version was proposed
+    that it was asked about, if that is one before this was edited.
+    """
 
     id: UUID
     seq: int
@@ -33,6 +35,7 @@ class Exchange:
     answered_at: datetime | None = None
     cites: tuple[int, ...] = ()
     closed: bool = False
+    about: int = 0
     claims: tuple[Claim, ...] = ()  # what the answer says, held against the events that it names
     says_who: bool = False  # the first of which something was looked up: there it is said by whom
 
@@ -53,18 +56,51 @@ class Exchange:
         return not self.answer_seq and not self.closed
 
 
-def exchanges(action: ProposedAction, actor: Actor, *, waits: bool) -> tuple[Exchange, ...]:
-    """All that was asked about this action, oldest first. Opens no vault."""
-    told = asking.thread(action)
+class Thread(tuple[Exchange, ...]):
+    """What was asked about an action, oldest first."""
+
+    __slots__ = ()
+
+    @property
+    def answered(self) -> int:
+        return sum(bool(each.answer_seq) for each in self)
+
+    @property
+    def is_open(self) -> bool:
+        return any(each.is_open for each in self)
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether all was answered that was asked about this very version, which stayed as it was."""
+        return not self.is_open and any(not each.about for each in self)
+
+
+def exchanges(action: ProposedAction, actor: Actor, *, waits: bool) -> Thread:
+    """All that was asked about this action, and about what was edited to make it, oldest first. Opens no vault."""
+    versions = _versions(action)
+    told = asking.threads(action.run, versions)
     if not told:
-        return ()
+        return Thread()
     texts = vault.shown(pk for said in told for pk in (said.payload, said.answer_payload) if pk)
     names = naming.people({said.by for said in told})
-    told = [_exchange(said, texts, names, actor, waits) for said in told]
+    earlier = {pk: seq for pk, seq in versions.items() if pk != action.pk}
+    told = [_exchange(said, texts, names, actor, waits=waits, about=earlier.get(said.action, 0)) for said in told]
     sources = _sources(action, {seq for each in told for seq in each.named})
     checked = [_checked(each, sources) for each in told]
     first = next((at for at, each in enumerate(checked) if any(claim.state != "plain" for claim in each.claims)), -1)
-    return tuple(replace(each, says_who=at == first) for at, each in enumerate(checked))
+    return Thread(replace(each, says_who=at == first) for at, each in enumerate(checked))
+
+
+def _versions(action: ProposedAction) -> dict[UUID, int]:
+    """Where this action was proposed, and each that was edited to make it. One query, none if nobody edited it."""
+    found = {action.pk: action.proposed_seq}
+    if action.editor_id is None:
+        return found
+    rows = ProposedAction.objects.filter(run=action.run_id, state="superseded", proposed_seq__lt=action.proposed_seq)
+    for pk, newer, seq in rows.order_by("-proposed_seq").values_list("pk", "superseded_by", "proposed_seq"):
+        if newer in found:
+            found[pk] = seq
+    return found
 
 
 def _sources(action: ProposedAction, seqs: set[int]) -> Mapping[int, Source]:
@@ -88,7 +124,7 @@ def _checked(each: Exchange, sources: Mapping[int, Source]) -> Exchange:
     return replace(each, claims=sourcing.claims(each.answer, sources, upto=each.answer_seq, cites=each.cites))
 
 
-def _exchange(said: Said, texts: dict[UUID, vault.Shown], names: dict[str, str], actor: Actor, waits: bool) -> Exchange:
+def _exchange(said: Said, texts: dict[UUID, vault.Shown], names: dict[str, str], actor: Actor, *, waits: bool, about: int) -> Exchange:
     def words(pk: UUID | None) -> str:
         return "" if pk is None else texts[pk].text
 
@@ -103,5 +139,6 @@ def _exchange(said: Said, texts: dict[UUID, vault.Shown], names: dict[str, str],
         said.answer_seq,
         said.answered_at,
         said.cites,
-        closed=said.is_open and not waits,
+        closed=said.is_open and (not waits or bool(about)),
+        about=about,
     )

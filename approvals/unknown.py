@@ -175,7 +175,7 @@ class Unknown:
         if policy.outcome == "automatic":
             return "its policy allows it without a person"
         if policy.group is not None:
-            return f"{max(policy.quorum, 1)} of {policy.group.name} decide{'s' if policy.quorum <= 1 else ''} again"
+            return f"{policy.needs} of {policy.group.name} decide{'s' if policy.quorum <= 1 else ''} again"
         return "a reviewer decides again" if policy.quorum <= 1 else f"{policy.quorum} people decide again"
 
 

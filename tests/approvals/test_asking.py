@@ -13,6 +13,7 @@ from runs.engine.workflow import Answers, Channel, workflow
 from runs.models import Event, Run
 from tests.approvals import mailing
 from tests.approvals.mailing import MAIL, propose_mail, send_mail, sent, text
+from tests.cast import member
 from tests.together import together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
@@ -215,3 +216,30 @@ def test_a_refused_question_stays_typed(cast, client, proposed):
     assert late.status_code == 409
     wrong = client.post(proposed.url("questions"), {"question": "?", "digest": proposed.action.digest})
     assert wrong.status_code == 422 and "Nothing was asked." in text(wrong) or "Sam asked" in text(wrong)
+
+
+def test_an_edited_action_shows_what_was_asked_about_the_versions_before_it(cast, proposed, client):
+    first = proposed.again()
+    ask(proposed, cast.riley)
+    assert proposed.walk() == "waiting"
+    asking.ask(proposed.again(), by=person(cast.riley.pk), question="And who is Otto?", digest=first.digest)
+    action = first
+    for who, subject in ((cast.sam, "Another"), (cast.riley, "And another")):
+        arguments = exact.whole(action).arguments | {"subject": subject}
+        action = editing.edit(action, by=person(who.pk), arguments=arguments, digest=action.digest).action
+    client.force_login(cast.riley)
+    page = text(client.get(reverse("approvals:action", args=(action.pk,))))
+    assert page.count(f"About #{first.proposed_seq} , before the edit") == 2 and "copied in? support-triage answered" in page
+    assert "It was edited before the agent answered." in page and "The action did not change." not in page
+    thread = presenting.panel(presenting.find(person(cast.riley.pk), action.pk), person(cast.riley.pk)).course.exchanges
+    assert [(each.about, each.closed) for each in thread] == [
+        (first.proposed_seq, False),
+        (first.proposed_seq, True),
+    ]
+    third = member(cast.workspace, "tess", "reviewer")
+    asking.ask(action, by=person(third.pk), question="And this one?", digest=action.digest)
+    assert asking.open_questions(action)[0].text == "And this one?", "the agent is asked about what stands alone"
+    assert proposed.walk() == "waiting"
+    page = text(client.get(reverse("approvals:action", args=(action.pk,))))
+    assert "The action did not change." in page and page.count("before the edit") == 2
+    assert "before the edit" not in text(client.get(reverse("approvals:action", args=(first.pk,))))
