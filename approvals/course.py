@@ -130,6 +130,11 @@ class Course:
     frozen: stops.Freezing | None = None
     recall: stops.Recalling | None = None
 
+    @property
+    def why_never_alike(self) -> str:
+        """Why its like is never approved beforehand; empty if it may be."""
+        return standing_grants.why_never(self.action)
+
     @cached_property
     def key(self) -> str:
         """Changes exactly when a viewer must be shown something new.

@@ -221,6 +221,15 @@ def suggested(action: ProposedAction, arguments: Mapping[str, object]) -> list[d
     return [{"what": "argument", "path": f"$.{name}", "test": "is", "value": text} for name, text in kept]
 
 
+def why_never(action: ProposedAction) -> str:
+    """Why no standing grant ever covers what is like this action, as a sentence; empty if one may."""
+    if action.policy.needs > 1:
+        return f"Its like can’t be approved beforehand: it takes {action.policy.needs} people."
+    if action.judged_on and action.is_tainted:
+        return "Its like can’t be approved beforehand: its run may have read private data and outside text, and it sends data out."
+    return ""
+
+
 def allowed_by(action: ProposedAction) -> str:
     """What approved an action that nobody decided on, as a sentence. No query for what a rule granted the moment it was proposed."""
     uses = StandingUse.objects.filter(action=action).values_list("grant__owner__name", flat=True)

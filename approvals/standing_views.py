@@ -104,6 +104,7 @@ def _form(
         "place": places.place(request, "approvals.decide", within=action.workspace_id if action else None),
         "given": given,
         "action": action,
+        "why_never": standing_grants.why_never(action) if action else "",
         "error": error,
         "rows": [*given["conditions"], *({} for _ in range(blank))],
         "tools": choices(given["tool"]),

@@ -113,6 +113,22 @@ def test_it_never_covers_a_send_with_all_three_legs(cast):
     assert propose_mail(cast).action.state == "waiting" and not sent
 
 
+def test_the_like_of_what_is_never_covered_is_not_offered_and_why_is_said_in_its_place(cast):
+    reviewed(cast)
+    send, one = propose_mail(cast), propose_change(cast)
+    reviewed(cast, quorum=2)
+    two = propose_change(cast, record="ACC-2")
+    riley = Client()
+    riley.force_login(cast.riley)
+    for proposed, why in ((send, "outside text, and it sends data out."), (two, "it takes 2 people."), (one, "")):
+        for who in (cast.riley, cast.sam)[: 2 if proposed is two else 1]:
+            decisions.decide(proposed.action, reviewer=person(who.pk), verdict="approved", digest=proposed.action.digest)
+        page, form = riley.get(proposed.url()), riley.get("/standing-grants/new", {"action": proposed.action.pk})
+        assert ("Approve the like for an hour" in text(page)) is not bool(why)
+        assert ("Its like can’t be approved beforehand" in text(page)) is bool(why) and why in text(page)
+        assert ("The action that you come from would not be covered." in text(form)) is bool(why) and why in text(form)
+
+
 def test_it_never_covers_what_takes_several_people(cast):
     reviewed(cast, quorum=2)
     stands(cast)

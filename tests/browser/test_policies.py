@@ -47,7 +47,11 @@ def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(brow
     run.wait_for("succeeded")
     with browsing(browser, server, "Riley", 1440, "dark") as (page, complaints):
         page.goto(f"{server.base_url}/actions/{UUID(str(action['id']))}")
-        page.get_by_role("link", name="Approve the like for an hour…").click()
+        expect(page.get_by_text("Its like can’t be approved beforehand")).to_be_visible()
+        expect(page.get_by_role("link", name="Approve the like for an hour…")).to_have_count(0)
+        assert faults(page) == []
+        page.goto(f"{server.base_url}/standing-grants/new?action={UUID(str(action['id']))}")
+        expect(page.get_by_text("The action that you come from would not be covered.")).to_be_visible()
         assert page.get_by_label("Tool").input_value() == "send_email"
         page.set_viewport_size({"width": 390, "height": 844})
         page.get_by_role("button", name="Try on past actions").click()
