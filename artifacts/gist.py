@@ -13,6 +13,7 @@ _NAMES = ("name", "title", "subject")  # whose value says what a record is of
 _LIST = re.compile(r"(?:[-•*] |--|\d{1,3}[.)] |Attached:|Written in its HTML)")
 _SENTENCE = re.compile(r"(?<=[.!?])[”\"’)]?\s+(?=[^\W_a-z]|[“\"⟦(])")
 _ALONE = re.compile(r"(?:us|is|series|species)$")  # how words end that are no more than one: status, analysis
+_LABELLED = re.compile(r"[^\W\d_][\w ]{0,24}: \S")  # a line of a form: “Category: mounts”
 _ENDS = (".", "!", "?", ":", ";", "…", "”", '"', ")")
 
 
@@ -21,7 +22,7 @@ def gist(text: str, most: int) -> str:
 
     An ellipsis stands where a sentence had to be cut, and only there.
     """
-    words = " ".join(_letter(unwrapped(text).split("\n")))
+    words = _joined(_letter(unwrapped(text).split("\n")))
     if len(words) <= most:
         return words
     kept = ""
@@ -112,7 +113,16 @@ def _letter(lines: list[str]) -> list[str]:
 
 
 def _is_name(line: str) -> bool:
-    return len(line) <= NAMED and not line.endswith(_ENDS)
+    return len(line) <= NAMED and not line.endswith(_ENDS) and not _LABELLED.match(line)
+
+
+def _joined(lines: list[str]) -> str:
+    """One after the other; between two lines of a form is seen where the first ended."""
+    words = ""
+    for line in lines:
+        apart = " / " if _LABELLED.match(line) and words and not words.endswith(_ENDS) else " "
+        words += (apart if words else "") + line
+    return words
 
 
 def cut(words: str, most: int) -> str:

@@ -59,6 +59,8 @@ def test_one_of_something_is_said_in_the_singular_where_its_name_has_one(key, sa
         ("It was paid twice. We will refund it. You need not do anything more.", "It was paid twice. We will refund it."),
         ("A sentence that goes on and on and on and on and on and on", "A sentence that goes on and on and on and…"),
         ("Write to the ⟦email⟧ or to the other one ⟦email⟧ or to nobody", "Write to the ⟦email⟧ or to the other one…"),
+        ("Raise all by 5 %, please.\n\nCategory: mounts\n\nMei", "Raise all by 5 %, please. Category: mounts"),
+        ("Give it back.\n\nReason: Twice\nTill: Monday\n\nMei", "Give it back. Reason: Twice / Till: Monday"),
         ("Hello,", "Hello,"),
         ("", ""),
     ],
