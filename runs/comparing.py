@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 from access.rules import Actor
 from runs import presenting, reading
@@ -170,8 +171,14 @@ def _pairs(first: list[Leg], second: list[Leg], *, asked: bool) -> Iterator[Pair
             for left, right in zip(first[start:end], second[at:upto], strict=True):
                 yield _pair(left, right, asked=asked)
             continue
-        yield from (Pair(left, None, False, left.part) for left in first[start:end])
-        yield from (Pair(None, right, False, right.part) for right in second[at:upto])
+        yield from _unlike(first[start:end], second[at:upto])
+
+
+def _unlike(first: Sequence[Leg], second: Sequence[Leg]) -> Iterator[Pair]:
+    """What only one of both did, under the same step beside each other in the order of each: a row has two things, and one number each."""
+    for part in dict.fromkeys(leg.part for leg in (*first, *second)):
+        beside = zip_longest(*([leg for leg in legs_ if leg.part == part] for legs_ in (first, second)))
+        yield from (Pair(left, right, False, part) for left, right in beside)
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,18 @@ def test_numbers_of_events_are_no_difference_where_a_run_cites_itself_and_are_on
     assert marks(leg, "detail", b"Order #3111") != marks(leg, "detail", b"Order #3112"), "no event of this run"
 
 
+def test_what_only_one_did_stands_beside_what_the_other_did_under_the_same_step():
+    def leg(seq: int, about: str, part: str) -> Leg:
+        return Leg(seq, (about,), "", (), None, "", part, "", None)
+
+    first = [leg(1, "same", "Read"), leg(2, "approved", "Ask"), leg(3, "note", "Log"), leg(4, "end", "Log")]
+    second = [leg(1, "same", "Read"), leg(5, "cancelled", "Ask"), leg(6, "withdrawn", "Ask"), leg(7, "end", "Log")]
+    rows = [
+        (pair.first and pair.first.seq, pair.second and pair.second.seq, pair.part) for pair in comparing._pairs(first, second, asked=True)
+    ]
+    assert rows == [(1, 1, "Read"), (2, 5, "Ask"), (None, 6, "Ask"), (3, None, "Log"), (4, 7, "Log")]
+
+
 def test_a_long_difference_is_shown_once_and_named_after_that():
     marked = (Piece("ins", "We will offer a credit note on the next invoice."),)
     legs = [Leg(seq, ("x",), "", (), Text("t"), "", "", "", None, pieces=marked) for seq in (8, 11)]
