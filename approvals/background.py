@@ -14,6 +14,7 @@ import orjson
 from django.db.models import Q
 
 from approvals import sourcing, wordwise
+from approvals.evidence import Evidence
 from approvals.models import ProposedAction
 from artifacts import vault
 from artifacts.gist import cut, gist, record
@@ -32,7 +33,7 @@ HEADER = re.compile(r"[A-Z][A-Za-z-]{1,30}: |[ \t]")  # or the continuation of o
 QUOTE = 180  # characters
 TITLE = 80  # characters of what a tool says that was found
 STANDING = 4  # values of the reason that are said to stand in one record
-_BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called")
+_BEFORE = ("tool.started", "tool.ended", "artifact.created", "model.called", "question.asked")
 _PLAN = ("plan.set", "step.started", "step.completed")
 _TOLD_IN = ("content", "result")  # where what an artifact or an answer says is kept
 _NOT_ALLOWED = {"action.expired": "expired", "action.withdrawn": "withdrawn", "action.recalled": "recalled"}
@@ -45,34 +46,6 @@ class Leg:
     title: str
     text: str
     seqs: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Something the run had before it proposed. `quote` is the beginning of what it says, as a rendition."""
-
-    seq: int
-    title: str
-    text: str = ""
-    quote: str = ""
-    stands: tuple[str, ...] = ()  # of what the agent's reason names, what stands in it
-    changed: tuple[wordwise.Part, ...] = ()  # of a later version, what went and what is new in it
-    changes_left: int = 0  # of those, for which there was no room
-    hides: bool = False  # whether both versions have hidden places: what stands in those is not compared
-    earlier: str = ""  # the payload that holds the text of the one before
-    before: int = 0  # its number
-    tool: str = ""  # what gave it
-    called: str = ""  # what it is called in a sentence, where its title says what was found
-    artifact: str = ""
-    name: str = ""  # of the artifact
-    outside: bool = False
-    private: bool = False
-    label: str = ""
-    orders: tuple[str, ...] = ()  # what in a text from outside reads like orders to a machine
-    hidden: int = 0  # places of the artifact that could be revealed to who decides
-    is_file: bool = False  # it has no text: it is opened as a whole
-    media_type: str = ""  # of such a file, and its bytes
-    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,6 +87,7 @@ class _Told:
     actor: Mapping[str, str]
     data: Mapping[str, Any]
     payloads: Mapping[str, str]
+    caused_by: int = 0
 
 
 @dataclass
@@ -159,7 +133,7 @@ def _events(action: ProposedAction) -> Iterable[_Told]:
     rows = Event.objects.filter(wanted, run_month=action.run.month, run_id=action.run_id).order_by("seq")
     for seq, type_, text, payloads in rows.values_list("seq", "type", "body", "payloads"):
         body = orjson.loads(text)
-        yield _Told(seq, type_, datetime.fromisoformat(body["at"]), body["actor"], body["data"], payloads)
+        yield _Told(seq, type_, datetime.fromisoformat(body["at"]), body["actor"], body["data"], payloads, body.get("caused_by", 0))
 
 
 def _sort(events: Iterable[_Told], action: ProposedAction) -> _Sorted:
@@ -242,6 +216,7 @@ def _evidence(before: list[_Told], *, is_called_here: bool) -> list[tuple[Eviden
     """
     found: dict[str, tuple[Evidence, _Told]] = {}
     source: tuple[str, Evidence] | None = None
+    questions = {event.seq for event in before if event.type == "question.asked"}
     for event in before:
         if event.type == "artifact.created":
             key, evidence = source or (event.data["name"], Evidence(event.seq, event.data["name"]))
@@ -250,7 +225,9 @@ def _evidence(before: list[_Told], *, is_called_here: bool) -> list[tuple[Eviden
             found[event.data["name"]] = _kept(evidence, event, before[1] if before else None), event
             source = None
         elif _gave_something(event):
-            evidence = _drafted(event) if event.type == "model.called" else _answer(event, is_called_here)
+            evidence = (
+                _written(event, answers=event.caused_by in questions) if event.type == "model.called" else _answer(event, is_called_here)
+            )
             source = f"{event.type} {event.data.get('tool') or event.data['prompt']}", evidence
             found[source[0]] = evidence, event
     return sorted(found.values(), key=lambda pair: pair[1].seq)
@@ -288,10 +265,11 @@ def _answer(event: _Told, is_called_here: bool) -> Evidence:
     )
 
 
-def _drafted(event: _Told) -> Evidence:
+def _written(event: _Told, *, answers: bool) -> Evidence:
+    """What a model wrote; an artifact made of it has a name of its own."""
     model = "a script" if event.data.get("scripted") else event.data["model"]
-    prompt = f"{event.data['prompt']} {event.data['prompt_version']}"
-    return Evidence(event.seq, "The draft", text=f"By {model}", name=prompt)  # an artifact made of it has a name of its own
+    kind, title = ("answer", "The answer to a question") if answers else ("draft", "The draft")
+    return Evidence(event.seq, title, kind, text=f"By {model}", name=f"{event.data['prompt']} {event.data['prompt_version']}")
 
 
 def _wanted(told: _Sorted, evidence: list[tuple[Evidence, _Told]], action: ProposedAction) -> list[UUID]:

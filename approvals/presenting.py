@@ -109,6 +109,18 @@ class Panel:
         asked = self.course.bar is not None and any(each.me and not each.about for each in self.course.exchanges)
         return _behind(self.card) if asked and self.full and self.card else 0
 
+    @property
+    def seal(self) -> str:
+        """How many arguments there are, and where: all are there, or none of them as they are."""
+        if self.card is None:
+            return ""
+        told = _summed(self.card, self.behind)
+        if not self.full:
+            return f"{cards.sum_of((self.card.count, 'argument'))}, drawn redacted"
+        if told["folded"]:
+            return f"{cards.sum_of((self.card.count, 'argument'))}: {told['shown']} shown, {told['folded']} folded, none hidden"
+        return f"All {self.card.count} arguments shown, none hidden"
+
 
 def find(actor: Actor, action_id: UUID, capability: str = "approvals.view") -> ProposedAction:
     """The action with all that its page reads of it. NotFound, Forbidden or NotSignedIn."""
@@ -240,6 +252,11 @@ def _behind(card: Card) -> int:
     return 0 if card.letter is None or card.html is not None or warned_of else 1 + len(card.files)
 
 
+def _summed(card: Card, behind: int) -> dict[str, int]:
+    """How many arguments stand open and how many behind a fold, `behind` of them behind that of the letter."""
+    return {"shown": card.shown_count - behind, "folded": card.folded_count + behind}
+
+
 def sums(action: ProposedAction, reader: Actor | None = None) -> dict[str, Any]:
     """What the card of an action showed and folded, for the record of a decision: counts, the paths of the folds, the ticks asked for.
 
@@ -258,7 +275,7 @@ def sums(action: ProposedAction, reader: Actor | None = None) -> dict[str, Any]:
         *(file.path for file in drawn.files),
         *([drawn.html.path, f"{drawn.html.path}/links"] if drawn.html else []),
     ]
-    return {"shown": drawn.shown_count - behind, "folded": drawn.folded_count + behind, "paths": paths, "acks": acks}
+    return {**_summed(drawn, behind), "paths": paths, "acks": acks}
 
 
 def _not_recorded(typed: Typed) -> str:

@@ -28,22 +28,27 @@ class Recovered:
     """What somebody chose lately."""
 
     run: Run
-    shade: str
-    chose: str
+    choice: str
     by: str
     at: datetime
     to: str
     why: str = ""  # in their words, a rendition
 
     @property
+    def shade(self) -> str:
+        return CHOSE.get(self.choice, ("", ""))[0]
+
+    @property
     def word(self) -> str:
         """What was chosen; of an undoing that is over, that it was undone."""
-        return "Undone" if self.chose == CHOSE["compensate"][1] and self.run.ended_at else self.chose
+        if self.choice == "compensate" and self.run.ended_at:
+            return "Undone"
+        return CHOSE.get(self.choice, ("", self.choice))[1]
 
     @property
     def goes_on(self) -> bool:
-        """Whether where the run is by now says more than what was chosen: a choice that ended it does not."""
-        return self.chose == CHOSE["retry"][1] or not self.run.ended_at
+        """Whether where the run is by now says more than what was chosen: a choice that ended it does not, nor does that it went well."""
+        return self.run.state != State.SUCCEEDED and (self.choice == "retry" or not self.run.ended_at)
 
     @property
     def now(self) -> str:
@@ -77,7 +82,11 @@ def _why(runs: Iterable[Run]) -> dict[UUID, str]:
 
 def told(entry: AuditEntry, run: Run, names: Mapping[str, str], why: Mapping[UUID, str]) -> Recovered:
     """What one entry of the audit says of a run. `names`: of people, by their ids; `why`: of runs."""
-    shade, word = CHOSE.get(entry.data["choice"], ("", entry.data["choice"]))
     return Recovered(
-        run, shade, word, names.get(entry.actor_id, "Somebody"), entry.at, names.get(entry.data.get("to", ""), ""), why.get(run.pk, "")
+        run,
+        entry.data["choice"],
+        names.get(entry.actor_id, "Somebody"),
+        entry.at,
+        names.get(entry.data.get("to", ""), ""),
+        why.get(run.pk, ""),
     )

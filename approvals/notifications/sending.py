@@ -77,9 +77,9 @@ class Letter:
         return len(self.runs) - 1
 
     @property
-    def arrived(self) -> str:
-        """Whether the other side may have it all the same."""
-        return "Not known" if self.message.trouble == "timed out" else "No"
+    def arrived(self) -> tuple[str, str]:
+        """Whether the other side may have it all the same: how that is drawn, and its word."""
+        return ("unknown", "Not known") if self.message.trouble == "timed out" else ("planned", "No")
 
 
 def dead_letters(actor: Actor) -> list[Letter]:

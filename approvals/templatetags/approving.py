@@ -132,11 +132,6 @@ def short_id(value: object) -> str:
 
 
 @register.filter
-def less(number: int, by: int) -> int:
-    return number - by
-
-
-@register.filter
 def first_name(name: str) -> str:
     return name.split()[0] if name.split() else name
 

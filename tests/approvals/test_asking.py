@@ -230,6 +230,7 @@ def test_an_edited_action_shows_what_was_asked_about_the_versions_before_it(cast
     client.force_login(cast.riley)
     page = text(client.get(reverse("approvals:action", args=(action.pk,))))
     assert page.count(f"About #{first.proposed_seq} , before the edit") == 2 and "copied in? support-triage answered" in page
+    assert "The answer to a question By a script" in page and "The draft" not in page
     assert "It was edited before the agent answered." in page and "The action did not change." not in page
     thread = presenting.panel(presenting.find(person(cast.riley.pk), action.pk), person(cast.riley.pk)).course.exchanges
     assert [(each.about, each.closed) for each in thread] == [

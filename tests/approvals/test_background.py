@@ -114,7 +114,7 @@ def test_evidence_says_what_the_reason_takes_from_a_record_and_else_how_much_it_
 
 
 def test_of_a_draft_that_was_written_anew_evidence_says_what_went_and_what_is_new():
-    draft = background.Evidence(40, "The draft")
+    draft = background.Evidence(40, "The draft", "draft")
     before, after = (
         shown("We pay €10.00 back.\n\nFernhill\n", "text/plain"),
         shown("We pay €12.00 back.\n\nIt is due.\n\nFernhill\n", "text/plain"),
@@ -125,7 +125,7 @@ def test_of_a_draft_that_was_written_anew_evidence_says_what_went_and_what_is_ne
 
 
 def test_however_much_went_from_a_draft_evidence_says_what_is_new_in_it():
-    draft, gone = background.Evidence(40, "The draft"), shown(f"Hello\n{'We owe you. ' * 20}\nFernhill\n", "text/plain")
+    draft, gone = background.Evidence(40, "The draft", "draft"), shown(f"Hello\n{'We owe you. ' * 20}\nFernhill\n", "text/plain")
 
     def told(now: str) -> dict[str, str]:
         changed = background._changed(draft, shown(f"Hello\n{now}\nFernhill\n", "text/plain"), gone).changed
@@ -224,8 +224,8 @@ def _version(text: str, **hidden: int) -> vault.Shown:
 def test_of_a_draft_written_anew_it_is_said_how_much_more_changed_and_that_hidden_values_are_not_compared():
     before = "Pay the sum of ⟦iban⟧ now. " + " ".join(f"old{n} stays{n}" for n in range(40))
     after = "Pay the sum of ⟦card⟧ now. " + " ".join(f"new{n} stays{n}" for n in range(40))
-    told = background._changed(background.Evidence(5, "The draft"), _version(after, card=1), _version(before, iban=1))
+    told = background._changed(background.Evidence(5, "The draft", "draft"), _version(after, card=1), _version(before, iban=1))
     assert ("del", "⟦iban⟧") in told.changed and ("ins", "⟦card⟧") in told.changed and told.hides
     assert told.changes_left == 82 - len(told.changed) > 0
-    alone = background._changed(background.Evidence(5, "The draft"), _version("One two three"), _version("One three"))
+    alone = background._changed(background.Evidence(5, "The draft", "draft"), _version("One two three"), _version("One three"))
     assert (alone.changes_left, alone.hides) == (0, False)
