@@ -54,7 +54,8 @@ def renewals(run: Channel, email: str) -> None:
     terms = account.renewal
     run.step(update_crm, account.id, note=f"Renewal for {terms.term} is offered at €{terms.price} a year.")
     run.step(update_crm, account.id, note=f"The price of €{terms.price} is held until {terms.held_until}.")
-    answer = run.propose(send_offer, to=[_contact(account, email)], subject=f"Your plan in {terms.term}", body=_offer(account, email))
+    letter = {"to": [_contact(account, email)], "subject": f"Your plan in {terms.term}", "body": _offer(account, email)}
+    answer = run.propose(send_offer, **letter, reason=_why(account))
     if not answer.approved:
         run.report("Not offered", body=getattr(answer, "reason", "") or "It was not approved.", label="personal", cites=[answer])
         return
@@ -66,6 +67,15 @@ def renewals(run: Channel, email: str) -> None:
         run.report("Renewed", cites=[answer, came])
     else:
         run.report("No signed contract came in two weeks", cites=[answer, came])
+
+
+def _why(account: Record) -> str:
+    """For who approves it: what the account says, from where plan, price and days are taken."""
+    terms = account.renewal
+    return (
+        f"The account of {account.name} says that “{account.plan}” ends on {terms.ends}, and what it is to cost in {terms.term}:"
+        f" €{terms.price}. That price is held until “{terms.held_until}”."
+    )
 
 
 def _contact(account: Record, email: str) -> str:

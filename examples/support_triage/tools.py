@@ -71,7 +71,9 @@ def _beside(message: Ticket) -> str:
 
 
 def tell_account(account: Arguments) -> tuple[str, str]:
-    """“Two settled payments, one invoice”, and which; of an account on which nothing was paid twice, whose it is and what it has."""
+    """“Two settled payments, one invoice”, and which; of an account on which nothing was paid twice, whose it is and what it has, or for
+    how much it is to be renewed.
+    """
     for invoice in account["invoices"]:
         paid = [each for each in invoice["payments"] if each["status"] == "settled"]
         if len(paid) > 1:
@@ -79,6 +81,10 @@ def tell_account(account: Arguments) -> tuple[str, str]:
             told = f", {each_of.pop()} each" if len(each_of) == 1 else ""
             ids = [each["id"] for each in paid]
             return f"{counted(len(paid)).capitalize()} settled payments, one invoice", f"{', '.join(ids[:-1])} and {ids[-1]}{told}"
+    if terms := account.get("renewal"):
+        return account[
+            "name"
+        ], f"“{account['plan']}” until {terms['ends']}; in {terms['term']} €{terms['price']}, held until {terms['held_until']}"
     known = len(account["invoices"])
     told = f"{counted(known)} invoice{'' if known == 1 else 's'}, none paid twice" if known else "no invoice on this account"
     return account["name"], told.capitalize()

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from access.rules import SYSTEM, person
-from approvals import demo
+from approvals import demo, presenting
 from approvals.models import ProposedAction
 from config import clock
 from config.management.commands import demo_runs
@@ -61,6 +61,15 @@ def test_the_offer_goes_out_once_approved_and_the_signed_contract_ends_the_run(c
     webhooks.apply_due()
     assert renewal.walk() == "succeeded"
     assert ("Renewed for 2027.", True) in notes(world.http)
+
+
+def test_each_figure_of_the_offers_reason_stands_in_what_is_shown_of_the_account_that_was_read(cast, world: World, renewal: Proposed):
+    riley = person(cast.riley.pk)
+    shown = presenting.panel(presenting.find(riley, renewal.action.pk), riley)
+    [account] = [each for each in shown.course.background.evidence if each.tool == "check_account"]
+    assert account.title == CUSTOMER and "€4,960.00" in shown.reason and "31 December 2026" in shown.reason
+    for figure in ("Business, 20 places", "31 December 2026", "2027", "€4,960.00", "18 December"):
+        assert figure in shown.reason and figure in account.text, figure
 
 
 def test_the_contract_is_signed_on_the_accounts_page_once_and_by_no_other_page(world: World):
