@@ -94,6 +94,7 @@ def answer_question(*, question: str, text: str, source: int) -> dict[str, Any]:
     may_not="Do anything but one of its six things, or any of them without approval.",
     intake=take_in,
     asks=("back-office-job",),
+    steps=14,
 )
 def back_office(run: Channel, request: str, job: str) -> None:
     tool, needs_customer, arguments = WAYS[job]

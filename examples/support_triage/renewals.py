@@ -47,6 +47,7 @@ send_offer = tool(
     title="Contract renewals",
     plan=PLAN,
     may_not="Change a price or a contract, or write to anyone but the contact of the account.",
+    steps=16,
 )
 def renewals(run: Channel, email: str) -> None:
     run.plan(*PLAN, note="Approval needed before the offer leaves the company.")

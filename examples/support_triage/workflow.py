@@ -70,6 +70,7 @@ def answer_question(*, question: str, ticket: dict, account: dict, sources: dict
     intake=intake.take_in,
     reads=("context", "revise"),
     asks=("draft-reply",),
+    steps=24,
 )
 def support_triage(run: Channel, ticket_id: str) -> None:
     run.plan(*PLAN, note="Approval needed before anything leaves the company.")

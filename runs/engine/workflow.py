@@ -65,6 +65,7 @@ class Workflow:
     webhook: Callable[[Mapping[str, Any]], Intake | None] | None = None  # what a webhook becomes; None: it is not for this workflow
     asks: tuple[str, ...] = ()  # the prompts that its function asks, whose titles are steps of its plan
     reads: frozenset[str] = frozenset()  # of the signals `context` and `revise`, those that its function asks for
+    steps: int | None = None  # how many a run of it may take, from the command line; None: `triage` has a limit of its own
 
 
 WORKFLOWS: dict[str, Workflow] = {}  # the newest version of each, with which new runs start
@@ -82,16 +83,18 @@ def workflow(
     webhook: Callable[[Mapping[str, Any]], Intake | None] | None = None,
     reads: Collection[str] = (),
     asks: Sequence[str] = (),
+    steps: int | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function as a workflow. `webhook`: what a source's webhook becomes that starts runs of it; None leaves it for others.
 
     `plan`: the titles of what it does, in order; `asks`: the prompts that it asks for that, where others have prompts of the same title.
 
-    `reads`: "context" if it calls `run.context()`, "revise" if it plans anew when it is `Revised`.
+    `reads`: "context" if it calls `run.context()`, "revise" if it plans anew when it is `Revised`. `steps`: how many a run that is started
+    from the command line may take: of what takes few, many are a sign of something.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        made = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, webhook, tuple(asks), frozenset(reads))
+        made = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, webhook, tuple(asks), frozenset(reads), steps)
         VERSIONS[name, version] = made
         if name not in WORKFLOWS or WORKFLOWS[name].version <= version:
             WORKFLOWS[name] = made

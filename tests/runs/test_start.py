@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,8 +17,9 @@ from access import rules
 from access.models import User
 from artifacts.models import Payload
 from runs import starting, uploads
-from runs.engine.workflow import Intake
+from runs.engine.workflow import Intake, Workflow
 from runs.errors import IntakeFailed, NoReference
+from runs.management.commands import triage
 from runs.models import Run
 from runs.starting import WorkflowInfo
 from tests.cast import Cast, member
@@ -194,6 +196,13 @@ def test_a_message_is_one_run_wherever_it_came_in(cast: Cast, otto: Client, desk
     assert Run.objects.count() == len(keys) == 1
     call_command("triage", file, workflow=WORKFLOW, workspace=cast.workspace.slug, again=True)
     assert Run.objects.count() == 2 and len(keys) == 1
+
+
+def test_a_run_from_the_command_line_may_take_as_many_steps_as_its_workflow_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Workflow("few", 1, lambda run: None, "Few", (), "", None, steps=7)
+    monkeypatch.setattr(triage, "WORKFLOWS", {"few": known, "any": replace(known, name="any", steps=None)})
+    assert [triage.limits(name)["steps"] for name in ("few", "any", "gone")] == [7, triage.STEPS, triage.STEPS]
+    assert starting.DEFAULT_BUDGETS.items() < triage.limits("few").items()
 
 
 @pytest.mark.django_db(transaction=True)
