@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from access import audit
 from access.audit_models import RefusalTally
 from access.errors import Forbidden, NotFound, Refusal, heard
+from access.rows import only
 from access.rules import Actor
 from config import clock
 
@@ -84,7 +85,7 @@ def _note(actor: Actor, subject: tuple[str, str], told: dict[str, Any], where: U
     if workspace is not None and (glass := actor.glass.get(workspace)) is not None:
         told = told | {"glass": str(glass.id)}  # kept with what is counted: who settles it holds none
     key = hashlib.sha256(json.dumps([actor.kind, actor.id, subject, told], sort_keys=True).encode()).hexdigest()
-    tally = RefusalTally.objects.select_for_update().filter(key=key).first()
+    tally = only(RefusalTally.objects.select_for_update().filter(key=key))
     if tally is not None and tally.since > now - MINUTE:
         RefusalTally.objects.filter(key=key).update(more=F("more") + 1)
         return

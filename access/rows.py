@@ -1,6 +1,6 @@
-"""Rows in memory, made and copied as Django does it, in a fraction of the time: for those of which every step of every run makes some."""
+"""Rows found, made and copied as Django does it, in a fraction of the time: for those that every step of every run asks for or makes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -8,6 +8,15 @@ from django.db.models import Model
 from django.db.models.base import ModelState
 
 Row = TypeVar("Row", bound=Model)
+Found = TypeVar("Found")
+
+
+def only(found: Iterable[Found]) -> Found | None:
+    """The row of a query by what is unique, so that there is one at most; None: there is none.
+
+    `first()` has the database put them in order, and spends a third of its own time on finding by which of the columns.
+    """
+    return next(iter(found), None)
 
 
 def made(model: type[Row], related: Mapping[str, Model] | None = None, **columns: Any) -> Row:

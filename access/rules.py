@@ -17,6 +17,7 @@ from django.db.models import Count, F, FilteredRelation, Model, Q, QuerySet
 
 from access.errors import Forbidden, NotFound, NotSignedIn
 from access.models import AgentKey, Membership, ProvisionerKey, Role, TeamMember, User
+from access.rows import only
 from config import clock
 
 CAPABILITIES: Mapping[str, str] = {
@@ -229,9 +230,9 @@ def _program(header: bytes) -> Actor:
     token = token.strip()
     digest = hashlib.sha256(token).hexdigest()
     if token.startswith(b"hrp_"):
-        maker = _valid_provisioners().filter(digest=digest).first()
+        maker = only(_valid_provisioners().filter(digest=digest))
         return _provisioner(maker) if maker else NOBODY
-    key = _valid_keys().select_related("agent").filter(digest=digest).first()
+    key = only(_valid_keys().select_related("agent").filter(digest=digest))
     return _agent(key) if key else NOBODY
 
 
@@ -329,8 +330,8 @@ def get(actor: Actor, model: type[M], pk: object, capability: str, *, related: t
     able, shown = visible(actor, model, capability), visible(actor, model, getattr(model, "view_capability", capability))
     try:
         # without names, select_related would follow every foreign key there is
-        found = (able.select_related(*related) if related else able).filter(pk=pk).first()
-        seen = found or shown.filter(pk=pk).values_list(model.workspace_path).first()
+        found = only((able.select_related(*related) if related else able).filter(pk=pk))
+        seen = found or only(shown.filter(pk=pk).values_list(model.workspace_path))
     except (ValidationError, TypeError, ValueError, OverflowError):  # not an id at all
         raise NotFound from None
     if found is None:

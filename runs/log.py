@@ -20,7 +20,7 @@ import orjson
 from django.db import connection, transaction
 
 from access.errors import NotFound
-from access.rows import copied
+from access.rows import copied, only
 from access.rules import SYSTEM, Actor
 from artifacts import redaction_policies, vault
 from artifacts.models import Artifact, Payload
@@ -276,9 +276,9 @@ def _locked(run_id: UUID, *, fenced: bool) -> tuple[Held, int | None]:
     if connection.vendor == "postgresql":
         row, version, newest = statements.locked(run_id, fenced)
     else:
-        row = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
+        row = only(Run.objects.select_for_update(no_key=True).filter(pk=run_id))
         if row is not None and fenced:
-            newest = Lease.objects.values_list("token", flat=True).filter(run_id=run_id).first()
+            newest = only(Lease.objects.values_list("token", flat=True).filter(run_id=run_id))
     if row is None:
         raise NotFound
     return Held(row, version=version), newest

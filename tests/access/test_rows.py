@@ -1,11 +1,14 @@
-"""Rows in memory that are made and copied without Django's detours are as Django makes and copies them."""
+"""Rows that are found, made and copied without Django's detours are as Django finds, makes and copies them."""
 
 from copy import copy
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from access.rows import copied, made
+from access.models import User
+from access.rows import copied, made, only
 from artifacts.models import Payload
 from runs.models import JournalEntry, Run
 
@@ -46,3 +49,10 @@ def test_a_copy_changes_on_its_own():
     assert twin.result is payload
     twin.attempts, twin.result = 2, None
     assert (entry.attempts, entry.result) == (1, payload)
+
+
+def test_the_only_row_is_found_without_putting_any_in_order(cast):
+    with CaptureQueriesContext(connection) as asked:
+        assert only(User.objects.filter(pk=cast.riley.pk)) == cast.riley
+        assert only(User.objects.filter(pk=uuid4())) is None
+    assert len(asked) == 2 and not any("ORDER BY" in each["sql"] for each in asked)
