@@ -216,5 +216,6 @@ def _read(data: bytes) -> tuple[str, float]:
     return text, sum(map(_is_shown, counted)) / max(len(counted), 1)
 
 
+@lru_cache(maxsize=4096)
 def _is_shown(char: str) -> bool:
     return (char.isprintable() and char != "\ufffd") or char in "\t\r\n" or unicodedata.category(char) == "Cf"
