@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -30,6 +31,13 @@ def share() -> Path:
     if VARIABLE not in os.environ:
         os.environ[VARIABLE] = str(own_directory("handrail-shared-"))
     return Path(os.environ[VARIABLE])
+
+
+def make_all() -> None:
+    """Every database that is copied, one after another, before anybody waits for it."""
+    for make in (sqlite, partial(postgres_template, owner=OWNER)):
+        make()
+        make(seeded=True)
 
 
 def sqlite(*, seeded: bool = False) -> Path:

@@ -78,8 +78,12 @@ def main(words: list[str]) -> int:
     migrated.share()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each of all the processes, those of the stacks too, compiles everything anew
     began = time.monotonic()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(1) as beside, ThreadPoolExecutor(AT_ONCE) as pool:
+        # while the first tests are collected; a few tests that somebody names need few databases, and make them themselves
+        making = None if words else beside.submit(migrated.make_all)
         results = list(pool.map(lambda phase: _run(phase, databases, words), phases()))
+    if making and making.exception():
+        print(f"Handrail: the databases that are copied could not be made: {making.exception()}", file=sys.stderr)
     return _tell(results, time.monotonic() - began, databases, browser)
 
 
