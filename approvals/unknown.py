@@ -108,6 +108,8 @@ class Unknown:
     recipients: int
     recipient: str  # the first one's name, if it is shown
     nonce: str  # of a message; what tells it from all others
+    page: str  # the address of a page of the outside on which a person can look; empty if the tool names none
+    has_key: bool  # what was asked for is found outside by the key of its grant
     typed: Typed = Typed()
 
     @property
@@ -192,6 +194,7 @@ def read(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) ->
     why_not = execution.may_resolve(action, actor)
     shown = exact.masked(action)
     arguments = shown.get("arguments") or {}
+    nonce = str(shown.get("nonce", "")) if action.card == "email" else ""
     seen = Unknown(
         action=action,
         grant=grant,
@@ -216,7 +219,9 @@ def read(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) ->
         arguments=len(arguments),
         recipients=len(shown.get("recipients") or ()),
         recipient=_name(arguments.get("to")),
-        nonce=str(shown.get("nonce", "")) if action.card == "email" else "",
+        nonce=nonce,
+        page=_page(tool),
+        has_key=grant is not None and not (nonce and tool and not tool.honours_key),  # a mail server knows a message by its own id
         typed=typed or Typed(),
     )
     return _with_next(seen)
@@ -369,6 +374,11 @@ def _asks(tool: Tool | None) -> str:
         return ""
     said = (tool.lookup.__doc__ or "").strip().splitlines()
     return said[0].rstrip(".") if said else f"The {tool.target or 'outside'}, by its key"
+
+
+def _page(tool: Tool | None) -> str:
+    address = tool.where() if tool and tool.where else ""
+    return address if address.startswith(("https://", "http://")) else ""
 
 
 # the action ---------------------------------------------------------------------------------------------------------------------------

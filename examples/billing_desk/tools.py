@@ -10,7 +10,7 @@ from pydantic import Field
 
 from examples.back_office import store
 from examples.back_office.tools import by_key, euros, office
-from examples.support_triage.tools import outside
+from examples.support_triage.tools import ledger_page, outside
 from runs.engine.retry import Retry
 from runs.engine.tools import Absent, AnswerLost, Arguments, Call, Declined, Found, Limit, TimedOut, Unsure, tool
 
@@ -125,6 +125,7 @@ def put_ticket_back(call: Call, ticket: str, status: Status) -> dict[str, Any]:
     credential="desk",
     honours_key=True,
     lookup=status_by_key,
+    where=ledger_page,
     compensate="put_ticket_back",
     undo=lambda a, gave: {"ticket": a["ticket"], "status": gave["before"]},
     deadline=10,

@@ -108,6 +108,15 @@ def check_account(call: Call, email: str) -> dict[str, Any]:
         return desk.account_for(email)
 
 
+def desk_url() -> str:
+    return os.environ.get("HANDRAIL_DESK_URL", "http://127.0.0.1:8001")
+
+
+def ledger_page() -> str:
+    """Where a person sees what was done at the desk, a message by its Message-ID and all else by its key."""
+    return f"{desk_url()}/crm/ledger"
+
+
 def note_by_key(call: Call, arguments: Arguments) -> Found | Absent | Unsure:
     """Whether the note was written, asked by its key."""
     with outside(call) as desk:
@@ -141,6 +150,7 @@ def remove_note(call: Call, account: str, note: str) -> dict[str, Any]:
     credential="desk",
     honours_key=True,
     lookup=note_by_key,
+    where=ledger_page,
     compensate="remove_note",
     deadline=10,
     retry=Retry(attempts=5, first=1),
@@ -227,6 +237,7 @@ def _spoken(name: str) -> str:
     target="mail server",
     credential="smtp",
     lookup=message_in_mailbox,
+    where=ledger_page,
     prepare=complete_message,
     recipients=everyone,
     subject=reply_subject,
@@ -362,7 +373,7 @@ def approved_at(key: str) -> datetime | None:
 @contextmanager
 def outside(call: Call) -> Iterator[Desk]:
     """The desk, with its errors in the engine's words."""
-    with Desk(os.environ.get("HANDRAIL_DESK_URL", "http://127.0.0.1:8001"), timeout=call.deadline) as desk:
+    with Desk(desk_url(), timeout=call.deadline) as desk:
         try:
             yield desk
         except NotReached as error:

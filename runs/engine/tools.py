@@ -166,6 +166,7 @@ class Tool:
     limit: Limit | None = None  # of a payment
     dialect: str = ""  # of an SQL tool: sqlite, postgres, mysql …
     lookup: Lookup | None = None  # the first line of its docstring says on pages what it asks: “Whether the server has it, by its key.”
+    where: Callable[[], str] | None = None  # the address of a page of the outside on which a person can look for it
     honours_key: bool = False
     deadline: float = 30.0
     quarantine: float = 0.0  # after the deadline, how long something sent may still arrive

@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import orjson
@@ -19,6 +20,7 @@ from artifacts import vault
 from config import clock
 from runs import signals, starting
 from runs.engine import executor, sweep
+from runs.engine.tools import TOOLS
 from runs.models import Event, JournalEntry, Run
 from tests.approvals.mailing import propose_change, propose_mail
 from tests.runs import workflows
@@ -269,6 +271,20 @@ def url(unknown: Unknown, *more: str) -> str:
 
 def text(response: HttpResponse) -> str:
     return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split()))
+
+
+def test_where_else_to_look_is_a_link_and_names_no_key_that_the_outside_does_not_know(unknown, otto, monkeypatch):
+    assert "Open its log" not in text(otto.get(url(unknown)))
+    for address, there in (("https://desk.example/log?x=1&y=2", True), ("javascript:alert(1)", False)):
+        monkeypatch.setitem(TOOLS, "say", replace(TOOLS["say"], where=lambda address=address: address))
+        page = otto.get(url(unknown)).content.decode()
+        assert (f'href="{html.escape(address)}"' in page) == ("Open its log" in page) == there
+    ProposedAction.objects.filter(pk=unknown.action.pk).update(card="email")
+    nonce = "Search for Nonce, in its Message-ID "
+    shown = text(otto.get(url(unknown)))
+    assert nonce in shown and str(unknown.grant.pk)[:8] not in shown, "a mail server knows a message by its own id"
+    monkeypatch.setitem(TOOLS, "say", replace(TOOLS["say"], honours_key=True))
+    assert nonce not in (shown := text(otto.get(url(unknown)))) and f"Search for Key {str(unknown.grant.pk)[:8]}" in shown
 
 
 def test_the_page_tells_what_was_tried_and_what_each_look_up_gave(unknown, otto):
