@@ -1,5 +1,6 @@
 """Infrastructure for tests/conftest.py to take in: databases that may be emptied, a browser, the house as real processes."""
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -26,6 +27,17 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 OTHERS_OUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "server", "new_stack"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected stays to the end, so nobody looks through its half a million objects for rubbish: now, between tests, or then."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
