@@ -20,6 +20,7 @@ ALIGNED = 200  # words between what begins and what ends the same; more are one 
 VERSIONS = 20  # of a run, the latest, that tell what they changed
 PLACES, AROUND, LONGEST = 2, 3, 10  # of a difference: how many places are shown, with how many words before each, and how many words of it
 PARTED = 2  # words that are the same between two places, at most, for these to be one
+NOT_COMPARED = "Hidden values are not compared."
 Place = tuple[int, int, int, int]  # of words: from where to where before, and now
 WORD = re.compile(r"(?:⟦[^⟦⟧]*⟧|\S)+")  # what is hidden is one word with what it stands in
 
@@ -62,8 +63,12 @@ def _holds(made: Made, content: Text | None, before: Text | None) -> Rich:
     if content.erased:
         return (content,)
     if content.text.strip() and made.media_type.startswith("text/plain"):
-        if before and not before.erased and made.version > 1 and _both(before.text, content.text):
-            return (Difference(before.text, content.text),)
+        if before and not before.erased and made.version > 1:
+            hides = bool(before.hidden and content.hidden)
+            if _both(before.text, content.text):
+                return (Difference(before.text, content.text, hides),)
+            if hides:  # what stands in them may be all that differs
+                return (_quoted(made, content), f" {NOT_COMPARED}")
         return (_quoted(made, content),)
     told, hidden = held_in(content), hidden_words(content)
     return tuple(part for part in (told, f", {hidden}" if told and hidden else hidden) if part)
@@ -73,7 +78,7 @@ def _quoted(made: Made, content: Text) -> Quote:
     return Quote(body_of(content) if made.outside else content)
 
 
-def differences(before: str, after: str) -> tuple[Piece, ...]:
+def differences(before: str, after: str, *, hides: bool = False) -> tuple[Piece, ...]:
     """The first places in which a text differs from the one before it, in words. Empty if it does not, or is too long to be compared."""
     both = _both(before, after)
     if both is None:
@@ -81,7 +86,8 @@ def differences(before: str, after: str) -> tuple[Piece, ...]:
     old, new = both
     places = _places(opcodes(old, new, ALIGNED))
     left = len(places) - PLACES
-    more = (Piece("more", f"and {count(left, 'more change')}"),) if left > 0 else ()
+    words = ". ".join([*([f"and {count(left, 'more change')}"] if left > 0 else []), *([NOT_COMPARED] if hides else [])])
+    more = (Piece("more", words),) if words else ()
     return (*(piece for number, place in enumerate(places[:PLACES]) for piece in _place(old, new, place, first=not number)), *more)
 
 

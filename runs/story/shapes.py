@@ -135,6 +135,7 @@ class Difference:
 
     before: str
     after: str
+    hides: bool = False  # whether both have hidden places: what stands in those is not compared
 
 
 @dataclass(frozen=True)

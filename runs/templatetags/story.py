@@ -258,7 +258,7 @@ def _changed(part: shapes.Changed) -> str:
 
 
 def _difference(part: shapes.Difference) -> str:
-    return format_html_join(" ", "{}", ((_piece(piece),) for piece in made.differences(part.before, part.after)))
+    return format_html_join(" ", "{}", ((_piece(piece),) for piece in made.differences(part.before, part.after, hides=part.hides)))
 
 
 def _piece(piece: shapes.Piece) -> SafeString:

@@ -70,6 +70,24 @@ def test_what_is_hidden_is_one_word_of_a_difference() -> None:
     assert [piece.text for piece in differences("Write to ⟦e-mail address⟧.", "Write to us.")] == ["Write to", "⟦e-mail address⟧.", "us."]
 
 
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ("Pay ⟦iban⟧ by Friday.", '<ins>Friday.</ins> <span class="dim">Hidden values are not compared.</span>'),
+        ("Pay ⟦iban⟧ by noon.", " Hidden values are not compared."),  # the account may be another, and no word differs
+        ("Pay us by noon.", "<ins>us</ins>"),
+    ],
+)
+def test_that_hidden_values_are_not_compared_is_said_where_both_versions_have_some(after: str, said: str) -> None:
+    log = lines.begun()
+    made(log, "Pay ⟦iban⟧ by noon.", 1)
+    made(log, after, 2)
+    for line, text in zip(log.lines[-2:], ("⟦", after), strict=True):
+        line["texts"]["content"]["hidden"] = {"iban": 1} if "⟦" in text else {}
+    drawn = "".join(str(DRAWN[type(part)](part)) if type(part) in DRAWN else str(part) for part in told(log)[1])
+    assert said in drawn and ("not compared" in drawn) is ("not compared" in said)
+
+
 def test_a_difference_in_more_places_than_are_shown_says_how_many_more_there_are() -> None:
     before = " ".join(f"w{number}" for number in range(60))
     some = before.replace("w5 ", "V5 ").replace("w20 ", "V20 ")
