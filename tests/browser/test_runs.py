@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.acceptance.triage import Triage
+from tests.browser.test_every_page import faults
 from tests.stack import Stack
 from tests.waiting import until
 
@@ -130,6 +131,18 @@ def test_an_event_opened_by_its_address_is_seen_at_once(page: Page, new_context:
     phone = signed_in(new_context(viewport=PHONE).new_page(), server, "Morgan")
     phone.goto(f"{agent.url}/events/40")
     expect(phone.locator("#event-detail h2")).to_be_in_viewport()
+
+
+def test_no_row_of_the_raw_log_lies_half_under_its_foot(page: Page, server: Stack, agent: Agent) -> None:
+    agent.notes(*range(60))
+    page.set_viewport_size({"width": 1440, "height": 760})
+    signed_in(page, server, "Morgan").goto(f"{agent.url}/events")
+    live(page)
+    for at in (0, 7, 15, 20, 27):
+        page.locator(".vtable").evaluate("(box, at) => box.scrollTo(0, at)", at)
+        assert faults(page, ["target-size"]) == []
+    box, foot = (page.locator(part).bounding_box() for part in (".vtable", ".vtable__foot"))
+    assert box["y"] + box["height"] <= foot["y"] + 1
 
 
 def test_on_a_phone_who_it_was_and_what_it_holds_share_a_line(new_context: Context, server: Stack, agent: Agent) -> None:
