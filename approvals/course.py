@@ -120,7 +120,7 @@ class Course:
     why_not: str
     outcome: Outcome | None
     bar: Bar | None
-    next: tuple[tuple[str, str], ...]
+    next: tuple[tuple[str, str, datetime | None], ...]  # after what, what happens; without an answer at this time
     undo: tuple[str, str, str] | None
     stages: tuple[tuple[Stage, str], ...]
     background: Background
@@ -314,28 +314,28 @@ def _too_few(action: ProposedAction, people: Sequence[User], votes: Sequence[Vot
 # what happens next, what happened -------------------------------------------------------------------------------------------------
 
 
-def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> Iterable[tuple[str, str]]:
+def _next(action: ProposedAction, votes: Sequence[Vote], around: Background) -> Iterable[tuple[str, str, datetime | None]]:
     missing = action.policy.needs - _given(votes) - 1
     done = "sent" if action.effect == "send" else "run"
     told, nothing = DONE.get(action.card, f"This is {done}"), NOTHING.get(action.card, f"Nothing is {done}")
     then = f"{told[:1].lower()}{told[1:]}, once."
     if missing > 0:
-        yield "Approve", f"Waits for {missing} more, then {then}"
+        yield "Approve", f"Waits for {missing} more, then {then}", None
     elif action.run.state == "paused" and action.executor != "agent":
-        yield "Approve", f"The run is paused. Once somebody resumes it, {then}"
+        yield "Approve", f"The run is paused. Once somebody resumes it, {then}", None
     elif action.executor == "agent":
-        yield "Approve", "The agent may run exactly this, once. Handrail cannot see the call."
+        yield "Approve", "The agent may run exactly this, once. Handrail cannot see the call.", None
     elif ledger.is_undo(action.step):
-        yield "Approve", f"{told}, once. Undoing goes on with what is left."
+        yield "Approve", f"{told}, once. Undoing goes on with what is left.", None
     elif around.next_step and around.next_step != tool_title(action):
-        yield "Approve", f"The run goes on with “{around.next_step}”, and {then}"
+        yield "Approve", f"The run goes on with “{around.next_step}”, and {then}", None
     else:
-        yield "Approve", f"{told}, once."
+        yield "Approve", f"{told}, once.", None
     if ledger.is_undo(action.step):
-        yield "Reject", f"{nothing}. What it would undo stays as it is, and the run is stuck until an operator chooses."
+        yield "Reject", f"{nothing}. What it would undo stays as it is, and the run is stuck until an operator chooses.", None
     else:
-        yield "Reject", f"{nothing}. The agent gets your reason."
-    yield "No answer", f"{nothing}."
+        yield "Reject", f"{nothing}. The agent gets your reason.", None
+    yield "No answer", f"{nothing}.", action.expires_at
 
 
 def _undo(action: ProposedAction) -> tuple[str, str, str] | None:

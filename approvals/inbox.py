@@ -138,7 +138,12 @@ class Queue:
     def title(self) -> str:
         if self.wanted.view == "others":
             return "Waiting on others"
-        return "Waiting for you" if self.decides and self.wanted.view != "all" else "Waiting"
+        return "Waiting for you" if self.is_own else "Waiting"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether all that waits in it waits for this person."""
+        return self.decides and self.wanted.view not in ("others", "all")
 
     @property
     def hidden(self) -> int:
