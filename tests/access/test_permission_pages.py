@@ -194,6 +194,7 @@ def test_the_page_folds_rights_that_are_seldom_looked_for_and_names_who_is_in_a_
     assert ">Riley</td>" in row and "None yet" in row
 
 
+@pytest.mark.both_databases  # a window of its own
 def test_of_a_large_team_the_first_are_named_and_the_others_counted(cast: Cast, django_assert_num_queries) -> None:
     by = actor(cast.ada)
     first, second = (teams.make(cast.workspace.pk, name, by=by, why="They are many.") for name in ("Billing", "Claims"))
