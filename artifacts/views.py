@@ -29,6 +29,7 @@ class Change:
     line: int
     before: str
     after: str
+    name: str = ""  # of the row, where a table has one: a number of a line tells nobody which it is
 
 
 @never_cache
@@ -71,7 +72,7 @@ def changes(before: Artifact, after: Artifact) -> Iterator[Change]:
     for kind, start, end, at, upto in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         rows = 0
         while kind == "replace" and start + rows < end and at + rows < upto and _is_row(old[start + rows]) and _is_row(new[at + rows]):
-            yield Change(at + rows + 1, *_cells(old[start + rows], new[at + rows]))
+            yield Change(at + rows + 1, *_cells(old[start + rows], new[at + rows]), _name(old[start + rows], new[at + rows]))
             rows += 1
         was, now = old[start + rows : end], new[at + rows : upto]
         if kind != "equal" and (was or now):
@@ -84,9 +85,19 @@ def _is_row(line: str) -> bool:
     return line.strip().startswith("|")
 
 
+def _split(row: str) -> list[str]:
+    return [cell.strip().strip("*") for cell in row.strip().strip("|").split("|")]
+
+
+def _name(was: str, now: str) -> str:
+    """What both rows begin with."""
+    name = _split(now)[0]
+    return name if name == _split(was)[0] else ""
+
+
 def _cells(was: str, now: str) -> tuple[str, str]:
     """The cells of a row that differ; all of them if there are other ones; the lines as they are if their cells say the same."""
-    old, new = ([cell.strip().strip("*") for cell in line.strip().strip("|").split("|")] for line in (was, now))
+    old, new = _split(was), _split(now)
     pairs = list(zip_longest(old, new, fillvalue=""))
     differ = [pair for pair in pairs if pair[0] != pair[1]] if len(old) == len(new) else pairs
     before, after = (", ".join(filter(None, each)) for each in ([a for a, _ in differ], [b for _, b in differ]))
