@@ -245,10 +245,13 @@ def _waits(actor: Actor, agent: Agent) -> str:
 
 
 def _usual(info: WorkflowInfo, agent: Agent) -> dict[str, Any] | None:
-    """Median cost and work of the newest runs of this workflow that came to an end; None if there are too few to say."""
+    """Median cost and work of the newest runs of this workflow that came to an end; None if there are too few to
+    say, or they cost nothing."""
     ended = Run.objects.filter(workspace_id=agent.workspace_id, workflow=info.name, ended_at__isnull=False).order_by("-created_at")
     found = list(ended.values_list("cost_micro", "working_ms")[:LOOKED_AT])
     if len(found) < ENOUGH:
         return None
     costs, work = zip(*found, strict=True)
-    return {"cost": f"€{median(costs) / 1_000_000:.2f}", "work": median(work) / 1000, "runs": len(found)}
+    if not (cost := median(costs)):
+        return None  # a script answered, or the model's price is not known: neither is what a run costs
+    return {"cost": f"€{cost / 1_000_000:.2f}", "work": median(work) / 1000, "runs": len(found)}

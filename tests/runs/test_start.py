@@ -16,6 +16,7 @@ from django.urls import reverse
 from access import rules
 from access.models import User
 from artifacts.models import Payload
+from config import clock
 from runs import starting, uploads
 from runs.engine.workflow import Intake, Workflow
 from runs.errors import IntakeFailed, NoReference
@@ -87,6 +88,14 @@ def test_the_plan_says_that_a_model_writes_where_one_is_asked(cast: Cast, otto: 
     settings.HANDRAIL_MODEL_URL = "http://127.0.0.1:9/v1"
     html = otto.get(NEW).content.decode()
     assert "<b>Draft a reply</b><p>A model writes it.</p>" in html and "no model is asked" not in html
+
+
+def test_what_a_run_usually_costs_is_told_of_runs_that_cost_something(cast: Cast, otto: Client) -> None:
+    ended = [make_run(cast) for _ in range(5)]
+    Run.objects.update(workflow=WORKFLOW, state="succeeded", ended_at=clock.now(), working_ms=4000)
+    assert "Usual cost" not in otto.get(NEW).content.decode(), "a script answered: its price is none"
+    Run.objects.filter(pk__in=[run.pk for run in ended[:3]]).update(cost_micro=120_000)
+    assert "€0.12 and 4 s of work, by the last 5 runs." in re.sub(r"<[^>]+>", "", otto.get(NEW).content.decode())
 
 
 def test_an_agent_is_offered_only_with_what_it_runs_and_refused_in_place_with_anything_else(
