@@ -280,11 +280,12 @@ def test_where_else_to_look_is_a_link_and_names_no_key_that_the_outside_does_not
         page = otto.get(url(unknown)).content.decode()
         assert (f'href="{html.escape(address)}"' in page) == ("Open its log" in page) == there
     ProposedAction.objects.filter(pk=unknown.action.pk).update(card="email")
-    nonce = "Search for Nonce, in its Message-ID "
+    nonce = "Search for the nonce in its Message-ID. Nonce "
     shown = text(otto.get(url(unknown)))
     assert nonce in shown and str(unknown.grant.pk)[:8] not in shown, "a mail server knows a message by its own id"
     monkeypatch.setitem(TOOLS, "say", replace(TOOLS["say"], honours_key=True))
-    assert nonce not in (shown := text(otto.get(url(unknown)))) and f"Search for Key {str(unknown.grant.pk)[:8]}" in shown
+    shown = text(otto.get(url(unknown)))
+    assert nonce not in shown and f"Search for its key or its nonce. Key {str(unknown.grant.pk)[:8]}" in shown
 
 
 def test_the_page_tells_what_was_tried_and_what_each_look_up_gave(unknown, otto):
@@ -298,10 +299,10 @@ def test_the_page_tells_what_was_tried_and_what_each_look_up_gave(unknown, otto)
         "Request left for the outside",
         "Nothing tells whether it arrived. A second one is blocked.",
         "You Riley, who approved it Priya, who owns the run The agent",
-        f"Search for Key {key[:8]}…{key[-4:]}",
+        f"Search for its key. Key {key[:8]}…{key[-4:]}",
     ):
         assert words in shown, words
-    assert shown.count("No answer None, it tells neither yes nor no. blind") == 1 and "3 times, to" in shown
+    assert shown.count("No answer Proves nothing either way. blind") == 1 and "3 times, to" in shown
     assert "Record this" in shown and "Look again now" in shown
 
 
