@@ -36,6 +36,7 @@ ASKED = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=Tru
 PAGE = 20
 HANDED = "deadletter.resolved"
 RAISED = re.compile(r"\((\w+)\)\.$")  # at the end of what is told of a workflow's code that failed
+STATUS = re.compile(r" ?\((HTTP \d{3})\)")  # with which the outside refused
 TOLD = tuple({"run.parked", HANDED, *trails.FAILURES, *ledger.TOLD})
 NAMED = ("action.proposed", "action.redeemed")  # they say of which tool a step is that does what was approved
 WORDS: Mapping[str, str] = {
@@ -63,6 +64,7 @@ class Option:
     choice: Choice
     word: str
     says: str
+    do: str  # on the button: where it begins is said beside it, and may be chosen
     off: bool = False  # not before what is not known is known
 
 
@@ -114,6 +116,17 @@ class Case:
         """What the workflow's own code raised, a name of its language."""
         found = RAISED.search(self.detail) if self.where.reason == "error" else None
         return found[1] if found else ""
+
+    @property
+    def raw(self) -> str:
+        """What of it only somebody who knows the code or the outside can read."""
+        status = STATUS.search(self.detail)
+        return self.raised or (status[1] if status else "")
+
+    @property
+    def said(self) -> str:
+        """What happened without that: a rendition."""
+        return STATUS.sub("", self.detail)
 
     @property
     def all_undone(self) -> str:
@@ -341,10 +354,11 @@ def _option(choice: Choice, title: str, where: Parking, effects: Sequence[Done],
     stay = sum(done.state != "undone" for done in effects)
     left = "Nothing was done outside." if not stay else f"{_things(stay)} done outside {'stays' if stay == 1 else 'stay'}."
     kept = f"Keeps the {stay} that {'is' if stay == 1 else 'are'} done." if stay else "Keeps what was completed."
+    one = "one thing" if unclear == 1 else f"each of {unclear} things"
     says = {
         "retry": "Undoes what is left, under the same keys."
         if where.reason == "undo_failed"
-        else f"{kept} Looks up first what is not known."
+        else f"{kept} First asks whether {one} was done."
         if unclear
         else kept,
         "compensate": f"Undoes {_things(can_undo)}, the last first, and ends as Failed.",
@@ -352,7 +366,8 @@ def _option(choice: Choice, title: str, where: Parking, effects: Sequence[Done],
         "give_up": f"Ends for good. {left}",
     }
     word = f"{WORDS[choice]} from “{title}”" if choice == "retry" and title else WORDS[choice]
-    return Option(choice, word, says[choice] if possible else "Possible once it is known what happened.", off=not possible)
+    said = says[choice] if possible else "Not while an outcome is unknown."
+    return Option(choice, word, said, WORDS[choice], off=not possible)
 
 
 def _things(number: int) -> str:

@@ -142,7 +142,7 @@ class Desk:
         if response.status_code >= 500:
             unknown = "" if method == "GET" else "; what it did before is not known"  # a read does nothing
             raise NoAnswer(f"The desk answered {path} with {response.status_code}{unknown}.")
-        raise Refused(response.status_code, _reason(body), "the answer was {code}. {reason}")
+        raise Refused(response.status_code, _reason(body), "refused. {reason} (HTTP {code})")
 
 
 class UnsendableMessage(ValueError):

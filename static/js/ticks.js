@@ -8,10 +8,10 @@
   function counted() {
     const button = document.querySelector("[data-ticks]");
     if (!button) return;
-    const boxes = [...document.querySelectorAll('[name="case"]:not(:disabled)')];
-    const ticked = boxes.filter((box) => box.checked).length;
+    const boxes = [...document.querySelectorAll('[name="case"]')]; // also those that can only be tried one by one
+    const ticked = boxes.filter((box) => box.checked && !box.disabled).length;
     button.disabled = !ticked;
     button.textContent = ticked ? `Try ${ticked} again` : "Try the ticked ones again";
-    document.querySelector("[data-ticked]").textContent = ticked ? `${ticked} of ${boxes.length} selected, safe to try again` : "";
+    document.querySelector("[data-ticked]").textContent = ticked ? `${ticked} of ${boxes.length} selected` : "";
   }
 })();

@@ -10,6 +10,7 @@ from access.errors import BadInput
 from access.rules import person
 from approvals import decisions, policy
 from approvals.models import ProposedAction
+from artifacts.models import Payload
 from config import clock
 from runs import cases, context, recovery
 from runs.engine import gates
@@ -234,7 +235,8 @@ def test_what_may_have_happened_is_named_and_what_waits_for_that_is_shown_and_no
     answer = otto.get("/recovery")
     assert "Put the second Not known. Trying again looks it up first" in text(answer)
     html = answer.content.decode()
-    assert 'value="give_up" disabled' in html and "Possible once it is known what happened." in html and f'id="end-{run.pk}"' not in html
+    assert "Keeps what was completed. First asks whether one thing was done." in text(answer)
+    assert 'value="give_up" disabled' in html and "Not while an outcome is unknown." in html and f'id="end-{run.pk}"' not in html
 
 
 def test_a_choice_on_the_page_is_carried_out_and_told(cast, run, otto):
@@ -341,3 +343,11 @@ def test_what_fails_again_in_the_same_way_says_so_and_is_not_proposed_to_be_trie
 
 def test_nothing_stuck_says_so(cast, otto):
     assert "No run is stuck." in text(otto.get("/recovery"))
+
+
+def test_what_the_outside_refused_is_said_in_words_and_its_number_kept_behind_a_fold(run, otto):
+    kept = Payload.objects.get(pk=Event.objects.filter(run_id=run.pk, type="run.parked").values_list("payloads", flat=True)[0]["detail"])
+    Payload.objects.filter(pk=kept.pk).update(rendition="Change the terms: refused. The account is locked. (HTTP 423)")
+    html = otto.get("/recovery").content.decode()
+    assert "Change the terms: refused. The account is locked.</p>" in html
+    assert "<summary>Raw error</summary><code>HTTP 423</code>" in html and html.count("HTTP 423") == 1
