@@ -4,11 +4,12 @@ Rows are matched by what they are about: a step by its name, an artifact by its 
 what was recorded, byte for byte; what is shown are renditions.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
+from typing import Literal
 
 from access.rules import Actor
 from runs import presenting, reading
@@ -246,19 +247,36 @@ def _fields(text: Text | None) -> dict[str, str]:
 
 
 def _once(pairs: Sequence[Pair]) -> Iterator[Pair]:
-    """Without a difference that a row above shows already, word for word: it is named instead."""
-    seen: dict[tuple[tuple[str, str], ...], Pair] = {}
+    """Each difference once, where it is first shown word for word. That row names the others, which say what else is different in them;
+    those in which nothing else is are left out."""
+    seen: dict[tuple[tuple[str, str], ...], int] = {}
+    again: dict[int, list[Pair]] = defaultdict(list)
+    kept: list[Pair] = []
     for pair in pairs:
         marked = tuple((piece.kind, piece.text) for leg in (pair.first, pair.second) if leg for piece in leg.pieces if piece.kind)
-        earlier = seen.setdefault(marked, pair) if sum(len(text) for _, text in marked) >= SENTENCE else pair
-        if earlier is pair or not (pair.first and pair.second and earlier.first and earlier.second):
-            yield pair
+        at = seen.setdefault(marked, len(kept)) if sum(len(text) for _, text in marked) >= SENTENCE else len(kept)
+        first, second = pair.first, pair.second
+        if at == len(kept) or not (first and second):
+            kept.append(pair)
             continue
-        yield replace(pair, first=_as_in(pair.first, earlier.first), second=_as_in(pair.second, earlier.second))
+        again[at].append(pair)
+        if first.more or second.more:
+            kept.append(replace(pair, first=replace(first, pieces=(), text=None), second=replace(second, pieces=(), text=None)))
+    for at, pair in enumerate(kept):
+        yield (
+            replace(pair, first=_also(pair.first, again[at], "first"), second=_also(pair.second, again[at], "second"))
+            if again[at]
+            else pair
+        )
 
 
-def _as_in(leg: Leg, earlier: Leg) -> Leg:
-    return replace(leg, pieces=(), text=None, more=f"{leg.more} The same difference as in #{earlier.seq}.".strip())
+def _also(leg: Leg | None, again: Sequence[Pair], side: Literal["first", "second"]) -> Leg | None:
+    """With the numbers of the rows in which the same difference is."""
+    if leg is None:
+        return None
+    numbers = [f"#{other.seq}" for pair in again if (other := pair.first if side == "first" else pair.second)]
+    named = f"{', '.join(numbers[:-1])}{' and ' if numbers[1:] else ''}{numbers[-1]}"
+    return replace(leg, more=f"{leg.more} The same in {named}.".strip())
 
 
 def _readable(text: Text | None) -> bool:

@@ -17,6 +17,7 @@ class Figure:
     name: str
     first: str
     second: str
+    weighs: bool = False  # what somebody compares them for: it is marked where it differs
 
     @property
     def same(self) -> bool:
@@ -24,8 +25,8 @@ class Figure:
 
 
 def figures(first: Side, second: Side) -> Iterator[Figure]:
-    yield Figure("Report", *map(_report, (first, second)))
-    yield Figure("Left the company", *map(_left, (first, second)))
+    yield Figure("Report", *map(_report, (first, second)), weighs=True)
+    yield Figure("Left the company", *map(_left, (first, second)), weighs=True)
     yield Figure("People who decided", *map(_people, (first, second)))
     yield Figure("Cost", *map(_cost, (first, second)))
     yield Figure("Models and tools worked", *map(_worked, (first, second)))
@@ -61,7 +62,8 @@ def _cost(side: Side) -> str:
         return "None, a script answered" if calls else "None, no model was asked"
     tokens = sum(line.count("tokens_in") + line.count("tokens_out") for line in calls)
     cost = sum(line.count("cost_micro") for line in calls)
-    return f"{amount('cost_micro', cost)}, {tokens:,} tokens, {len(calls)} model call{'' if len(calls) == 1 else 's'}"
+    priced = f"{amount('cost_micro', cost)}, " if cost else ""  # no price of it is known
+    return f"{priced}{tokens:,} tokens, {len(calls)} model call{'' if len(calls) == 1 else 's'}"
 
 
 def _worked(side: Side) -> str:

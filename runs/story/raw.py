@@ -103,7 +103,7 @@ def _model(line: Line, tools: Tools) -> Rich:
         return switched_model(line)
     if line.word("error"):
         return model_failed(line)
-    who = "A script" if line.flag("scripted") else "A played model" if line.word("endpoint") == "played" else "The model"
+    who = "A script" if line.flag("scripted") else "The demo’s model" if line.word("endpoint") == "played" else "The model"
     did = "failed to answer" if line.word("finish") == "error" else "answered"
     return (f"{who} {did}: ", Step(f"model.{line.word('prompt')}"))
 

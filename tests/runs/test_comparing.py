@@ -182,12 +182,14 @@ def test_what_only_one_did_stands_beside_what_the_other_did_under_the_same_step(
     assert rows == [(1, 1, "Read"), (2, 5, "Ask"), (None, 6, "Ask"), (3, None, "Log"), (4, 7, "Log")]
 
 
-def test_a_long_difference_is_shown_once_and_named_after_that():
+def test_a_long_difference_is_shown_once_with_the_numbers_of_the_rows_that_it_is_in():
     marked = (Piece("ins", "We will offer a credit note on the next invoice."),)
     legs = [Leg(seq, ("x",), "", (), Text("t"), "", "", "", None, pieces=marked) for seq in (8, 11)]
-    shown, named = _once([Pair(leg, replace(leg, seq=leg.seq + 20), False) for leg in legs])
-    assert shown.second and shown.second.pieces and named.second and not named.second.pieces
-    assert named.second.more == "The same difference as in #28."
+    legs.append(replace(legs[1], seq=14, more="1 attachment."))
+    shown, named = _once([Pair(leg, replace(leg, seq=leg.seq + 20, more=""), False) for leg in legs])
+    assert shown.first and shown.first.pieces and shown.first.more == "The same in #11 and #14."
+    assert shown.second and shown.second.pieces and shown.second.more == "The same in #31 and #34."
+    assert named.first and (named.first.seq, named.first.more) == (14, "1 attachment.") and not (named.first.pieces or named.first.text)
 
 
 @pytest.mark.parametrize(
