@@ -160,6 +160,11 @@ class Listing:
         return next((f"{word.lower()} " for key, word, _ in GROUPS if key == self.wanted.group), "")
 
     @property
+    def everywhere(self) -> int:
+        """How many there are whatever is filtered for: the figures on top and the views count all of them."""
+        return next(view.count for view in self.views if not view.key)
+
+    @property
     def spent(self) -> bool:
         """Whether any of these runs has used a part of its budget that can be told."""
         return any(row.percent for row in self.rows)

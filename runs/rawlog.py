@@ -75,8 +75,9 @@ class Row:
 
     @property
     def texts_told(self) -> str:
-        """What kind of text it has, or how many."""
-        return spoken(self.role) if len(self.line.texts) == 1 else f"{len(self.line.texts)} texts"
+        """What kind of text it has, and how many besides."""
+        more = len(self.line.texts) - 1
+        return spoken(self.role) + (f" and {more} more" if more > 0 else "")
 
     @property
     def time(self) -> str:

@@ -315,6 +315,7 @@ def test_the_raw_log_says_in_words_what_each_event_is(cast: Cast, sign_in: SignI
         "Does what was approved: Send the reply",
     ):
         assert words in cells
+    assert "Step 1 and 5 more" in page(client, url)
     found = page(client, f"{url}?q=does+what+was+approved+send+the+reply")
     assert len(re.findall(r"data-row=", found)) == 1
 
@@ -442,6 +443,23 @@ def test_what_waits_on_no_person_has_a_view_of_its_own_so_that_the_numbers_add_u
     html = " ".join(strip_tags(page(sign_in(cast.morgan), "/runs")).split())
     assert "Waiting on people 1 Waiting on other things 1" in html and "All 5 Waiting 2" in html
     assert listed(page(sign_in(cast.morgan), "/runs?view=others")) == ["RN-RVN1"]
+
+
+def test_what_a_filter_leaves_is_counted_beside_all_that_the_tiles_and_views_count(
+    cast: Cast, sign_in: SignIn, some: dict[str, Run]
+) -> None:
+    client = sign_in(cast.morgan)
+    assert "All 5 Waiting" in " ".join(strip_tags(page(client, "/runs?state=failed")).split())
+    assert "All 2 of 5 Waiting 1" in " ".join(strip_tags(page(client, "/runs?q=ticket")).split())
+
+
+def test_a_budget_hardly_used_is_told_and_where_all_runs_are_on_one_page_there_are_no_pages(
+    cast: Cast, sign_in: SignIn, some: dict[str, Run]
+) -> None:
+    Run.objects.filter(pk=some["waiting"].pk).update(budgets={"steps": 1000}, steps=3)
+    html = page(sign_in(cast.morgan), "/runs")
+    assert "&lt; 1 %" in html and "1 to 5 of 5" in html
+    assert "Older" not in html and "Newer" not in html
 
 
 def test_an_empty_answer_says_why_and_offers_one_way_on(cast: Cast, sign_in: SignIn, some: dict[str, Run]) -> None:
