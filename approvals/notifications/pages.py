@@ -90,7 +90,7 @@ def settings(actor: Actor, typed: Wishes | None = None) -> dict[str, Any]:
         "candidates": delegation.candidates(actor, decides[0]) if decides else [],
         "given": [_away(each, wishes) for each in delegation.of(actor)] if decides else [],
         "taken": [_away(each, wishes) for each in delegation.to(actor)] if decides else [],
-        "history": list(_folded(_history(actor))),
+        "history": _by_what(_folded(_history(actor))),
         "recovers": bool(actor.somewhere("runs.recover")),
         "manages": bool(actor.somewhere("access.manage")),
     }
@@ -151,6 +151,14 @@ def _folded(told: Iterable[Told]) -> Iterable[Told]:
         alike.setdefault((each.state, each.word, each.channel, each.what, each.trouble), []).append(each)
     for first, *rest in alike.values():
         yield replace(first, times=1 + len(rest))
+
+
+def _by_what(told: Iterable[Told]) -> list[tuple[str, list[Told]]]:
+    """What was told, and what became of each message that told it; the newest first."""
+    kinds: dict[str, list[Told]] = {}
+    for each in told:
+        kinds.setdefault(each.what, []).append(each)
+    return list(kinds.items())
 
 
 def _history(actor: Actor) -> Iterable[Told]:

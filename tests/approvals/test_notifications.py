@@ -450,7 +450,7 @@ def test_what_was_sent_alike_is_one_row_whatever_came_between(cast):
     browser = Client()
     browser.force_login(cast.sam)
     said = text(browser.get("/notifications"))
-    assert "sent, 3 times, last at" in said and said.count("A test.") == 2
+    assert "sent, 3 times, last at" in said and said.count("A test.") == 1, "what was told stands once over what became of it"
 
 
 def test_a_person_keeps_what_they_chose_and_sees_the_secret_once(cast, hook, mailbox, django_assert_max_num_queries):

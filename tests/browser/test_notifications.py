@@ -11,7 +11,21 @@ from tests.browser.test_deciding import as_uuid, sign_in
 from tests.stack import Stack
 
 
+def changed(page: Page) -> None:
+    """The bar counts what is not saved, and offers to undo it."""
+    save = page.get_by_role("button", name="Save", exact=True)
+    expect(save).to_be_disabled()
+    page.get_by_label("And all of Saturday and Sunday").check()
+    expect(page.get_by_text("1 change not saved")).to_be_visible()
+    page.get_by_label("Time zone").select_option("Europe/Lisbon")
+    expect(page.get_by_text("2 changes not saved")).to_be_visible()
+    page.get_by_role("button", name="Undo changes").click()
+    expect(save).to_be_disabled()
+    expect(page.get_by_label("And all of Saturday and Sunday")).not_to_be_checked()
+
+
 def choose(page: Page) -> None:
+    changed(page)
     page.get_by_label("A request is yours to decide, e-mail").uncheck()
     hours = page.get_by_role("region", name="Quiet hours")
     hours.get_by_role("combobox", name="From", exact=True).select_option("18:30")
