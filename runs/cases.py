@@ -354,11 +354,10 @@ def _option(choice: Choice, title: str, where: Parking, effects: Sequence[Done],
     stay = sum(done.state != "undone" for done in effects)
     left = "Nothing was done outside." if not stay else f"{_things(stay)} done outside {'stays' if stay == 1 else 'stay'}."
     kept = f"Keeps the {stay} that {'is' if stay == 1 else 'are'} done." if stay else "Keeps what was completed."
-    one = "one thing" if unclear == 1 else f"each of {unclear} things"
     says = {
         "retry": "Undoes what is left, under the same keys."
         if where.reason == "undo_failed"
-        else f"{kept} First asks whether {one} was done."
+        else f"{kept} First looks up {'the one that is' if unclear == 1 else f'the {unclear} that are'} not known."
         if unclear
         else kept,
         "compensate": f"Undoes {_things(can_undo)}, the last first, and ends as Failed.",

@@ -235,7 +235,7 @@ def test_what_may_have_happened_is_named_and_what_waits_for_that_is_shown_and_no
     answer = otto.get("/recovery")
     assert "Put the second Not known. Trying again looks it up first" in text(answer)
     html = answer.content.decode()
-    assert "Keeps what was completed. First asks whether one thing was done." in text(answer)
+    assert "Keeps what was completed. First looks up the one that is not known." in text(answer)
     assert 'value="give_up" disabled' in html and "Not while an outcome is unknown." in html and f'id="end-{run.pk}"' not in html
 
 
