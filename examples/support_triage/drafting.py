@@ -243,7 +243,7 @@ def _facts(ticket: Ticket, account: Mapping[str, Any], invoice: _Invoice | None,
     }
     if invoice is None:
         return facts
-    lines = [f"- {payment.reference}, {_day(payment.date, language)}, {_amount(payment, language)}" for payment in invoice.settled]
+    lines = [f"• {payment.reference}, {_day(payment.date, language)}, {_amount(payment, language)}" for payment in invoice.settled]
     return facts | {
         "amount": money(invoice.amount, invoice.currency, language),
         "surplus": money(invoice.surplus, invoice.currency, language),

@@ -9,15 +9,15 @@ MARGIN, LEADING, SIZE = 72, 18, 11
 
 
 def as_html(body: str, strong: Sequence[str] = ()) -> str:
-    """The paragraphs of a text as HTML, lines that begin with a dash as a list. `strong`: words that stand out, wherever they are."""
+    """The paragraphs of a text as HTML, lines that begin with a bullet as a list. `strong`: words that stand out, wherever they are."""
     blocks = "\n".join(_block(part.split("\n"), strong) for part in body.strip().split("\n\n"))
     return f'<div style="font-family: system-ui, Arial, Helvetica, sans-serif; font-size: 14px; color: #1c2326">\n{blocks}\n</div>\n'
 
 
 def _block(lines: Sequence[str], strong: Sequence[str]) -> str:
     said = [_line(line, strong) for line in lines]
-    if all(line.startswith("- ") for line in lines):
-        return "<ul>" + "".join(f"<li>{line.removeprefix('- ')}</li>" for line in said) + "</ul>"
+    if all(line.startswith("• ") for line in lines):
+        return "<ul>" + "".join(f"<li>{line.removeprefix('• ')}</li>" for line in said) + "</ul>"
     return f'<p style="margin: 0 0 1em">{"<br>".join(said)}</p>'
 
 

@@ -38,6 +38,7 @@ def test_a_duplicate_charge_that_the_books_show_is_confirmed_with_its_payments()
     assert reply.body.startswith("Hello Marta,\n\n")
     for fact in ("INV-20931", "€1,284.00", "PAY-88120", "PAY-88121", "24 November 2026", "twice"):
         assert fact in reply.body
+    assert "\n\n• PAY-88120, 24 November 2026, €1,284.00\n• PAY-88121, " in reply.body, "a list, as people write one"
     assert reply.summary.startswith("INV-20931 was paid twice, by PAY-88120 and PAY-88121, so the reply promises €1,284.00 back.")
 
 
