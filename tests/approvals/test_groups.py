@@ -140,7 +140,8 @@ def test_what_waits_for_a_group_is_in_the_queue_of_its_members_alone(cast, tess,
     assert [row.id for row in others.rows] == [mine.action.pk]
     assert [row.id for row in inbox.queue(person(tess.pk)).rows] == [everybodys.action.pk] and others.waiting == 1
     assert [row.id for row in inbox.queue(person(cast.riley.pk), Wanted(q="finance")).rows] == [mine.action.pk]
-    assert "1 of 2 approved , Finance" in page(cast.riley, "/inbox")
+    shown = page(cast.riley, "/inbox")
+    assert "1 of 2 approved , Finance" in shown and "One reviewer" in shown, "each row says whom it asks"
 
 
 def test_reminders_escalations_and_stand_ins_keep_to_the_group(cast, tess, finance, monkeypatch):
