@@ -49,6 +49,7 @@ def test_an_email_is_shown_as_it_would_be_sent(cast, riley):
     assert "To marta@brightwater.example Outside First time written to" in shown
     assert "Cc Anna &lt;anna@fernhill.example&gt; accounts@brightwater.example Outside" in shown
     assert "Bcc Nobody" in shown and "Subject Your duplicate charge" in shown
+    assert page.count('<div class="nobody">') == 1, "only what is said of nobody may share a line"
     assert "Hello Marta,\n\nit was charged twice.\n" in page
     assert "On approval, only once, by Handrail through the mail server." in shown  # true before and after it was decided
     assert "payments.csv" in shown and "PAY-88121" in shown and "Personal data" in shown
