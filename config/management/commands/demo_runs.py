@@ -45,7 +45,7 @@ RENEWED, RENEWING, CALLED_OFF = (
     ("Halden Marine", "01371", "tomasz@haldenmarine.example"),
     ("Nordkontor", "01355", "anneli.sund@nordkontor.example"),
 )
-BY_ITSELF = "Decided by the demo itself, so that there is something to see."
+BY_ITSELF = "Decided by the demo’s script."
 OPERATOR = "otto@fernhill.example"
 LATER = 20.0  # seconds until the first is decided: people take a while
 PATIENCE = 30.0  # seconds for the help desk to come up
