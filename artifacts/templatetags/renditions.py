@@ -187,7 +187,7 @@ def _hidden(before: Segment | None, part: Hidden, after: Segment | None, brief: 
     closes = _split(after.text, True, False)[0] if isinstance(after, Text) else ""
     if brief and part.words == ADDRESS and opens == "<" and closes.startswith(">"):
         mark = format_html(
-            '<span class="redacted" title="{} hidden">{}address<span class="vh"> hidden</span></span>', part.words, icon("lock", small=True)
+            '<span class="redacted" title="{} hidden">{}<span class="vh">address hidden</span></span>', part.words, icon("lock", small=True)
         )
         opens, closes = "", closes[1:]
     return format_html('<span class="nowrap">{}{}{}</span>', opens, mark, closes) if opens or closes else mark

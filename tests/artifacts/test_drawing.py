@@ -27,6 +27,11 @@ def test_what_opens_and_closes_around_a_hidden_place_stands_on_its_line(text: st
     assert _flat(quote(text)) == f"“{drawn}”"
 
 
+def test_an_address_behind_a_name_is_a_lock_in_a_list_and_is_read_out_in_words() -> None:
+    drawn = one_line("E-mail to Tomás <⟦email⟧>")
+    assert 'title="e-mail address hidden"' in drawn and drawn.endswith('<span class="vh">address hidden</span></span>')
+
+
 def test_a_number_with_a_hyphen_stays_on_one_line_and_says_the_same() -> None:
     assert _flat(unbroken(rendition("Refund of INV-20931, <b> & PAY-88121."))) == "Refund of [INV-20931], &lt;b&gt; &amp; [PAY-88121]."
     for left_alone in ("non-stop", "UTF-8", "https://x.example/INV-20931", "INV-20931-B"):
