@@ -44,7 +44,7 @@ def policies(workspace: Workspace, by: User | None = None) -> None:
         return
     made = _groups(workspace)
     rules_ = [_rule(workspace, tool, name, hours, made.get(group)) for tool, (name, hours, group) in missing.items()]
-    policy.add_last(workspace.pk, rules_, by=by)
+    policy.add_last(workspace.pk, rules_, by=by, why="A rule for each tool of the examples.")
 
 
 def finance(workspace: Workspace) -> None:
@@ -66,7 +66,7 @@ def finance(workspace: Workspace) -> None:
         policy.rule(workspace.pk, name=name, tool=tool, conditions=conditions, expires_after=timedelta(hours=hours), **two)
         for name, tool, conditions, hours in asked
     ]
-    policy.put_first(workspace.pk, *first, by=None)
+    policy.put_first(workspace.pk, *first, by=None, why="Two people for what costs a lot, and for where invoices go.")
 
 
 def _groups(workspace: Workspace) -> dict[str, ReviewerGroup]:

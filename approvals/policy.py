@@ -221,16 +221,16 @@ def set_rule(
     return found
 
 
-def add_last(workspace_id: UUID, added: Sequence[Policy], *, by: User | None) -> None:
+def add_last(workspace_id: UUID, added: Sequence[Policy], *, by: User | None, why: str = "") -> None:
     """A new version in which these rules are asked after all others. For the installation; people save what they have tried."""
     base = newest(workspace_id)
-    _write(workspace_id, [*rules(workspace_id), *added], user_id=by.pk if by else None, why="", base=base.version if base else 0)
+    _write(workspace_id, [*rules(workspace_id), *added], user_id=by.pk if by else None, why=why, base=base.version if base else 0)
 
 
-def put_first(workspace_id: UUID, *first: Policy, by: User | None) -> None:
+def put_first(workspace_id: UUID, *first: Policy, by: User | None, why: str = "") -> None:
     """A new version in which these rules are asked before all others. For the installation; people save what they have tried."""
     base = newest(workspace_id)
-    _write(workspace_id, [*first, *rules(workspace_id)], user_id=by.pk if by else None, why="", base=base.version if base else 0)
+    _write(workspace_id, [*first, *rules(workspace_id)], user_id=by.pk if by else None, why=why, base=base.version if base else 0)
 
 
 def _write(workspace_id: UUID, rules: Sequence[Policy], *, user_id: UUID | None, why: str | UUID, base: int) -> PolicySet:

@@ -81,7 +81,8 @@ def of(rule: Policy | None, places: int) -> Typed:
 def typed(data: QueryDict) -> Typed:
     """The form as it was sent."""
     lists = [data.getlist(name)[: conditions.MAX_CONDITIONS + BLANK] for name in PARTS]
-    rows = (dict(zip(PARTS, (text[:400] for text in row), strict=True)) for row in zip_longest(*lists, fillvalue=""))
+    given = [dict(zip(PARTS, (text[:400] for text in row), strict=True)) for row in zip_longest(*lists, fillvalue="")]
+    rows = [row for number, row in enumerate(given, 1) if data.get("drop") != str(number)]
     names = ("key", "place", "name", "tool", "need", "quorum", "expires", "lasts", "a_day", "a_day_amount", "editor", "plan", "from")
     names += ("recall", "zone", "out", "why")
     fields = {name: data.get(name, "")[:2000] for name in names}

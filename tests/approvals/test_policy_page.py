@@ -138,6 +138,14 @@ def test_a_rule_is_called_a_draft_only_once_it_was_posted(cast, ada):
     assert "Remove this rule" in text(kept) and "Tried without this rule" not in text(kept)
 
 
+def test_a_condition_is_taken_out_by_its_cross_and_the_others_stay(cast, ada):
+    propose_mail(cast)
+    rows = {"what": ["label", "agent"], "path": ["", ""], "test": ["at_least", "is"], "value": ["personal", "support-triage"]}
+    page = post(ada, form(cast, **rows) | {"drop": "1", "do": ""}).content.decode()
+    assert 'aria-label="Remove condition 1"' in page and 'aria-label="Remove condition 2"' not in page
+    assert 'value="support-triage"' in page and page.count('value="personal"') == 1, "only among what is offered"
+
+
 def test_an_older_version_is_tried_and_saved_again(cast, ada):
     propose_mail(cast)
     save(cast, rule(cast, "never", "send_mail"))
