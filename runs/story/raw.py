@@ -9,7 +9,7 @@ from runs.story.draft import awaited, sentence
 from runs.story.people import BLOCKED, BUDGETS, CHOICES, REFUSED, SIGNALS, STOPPED, amount, chosen
 from runs.story.shapes import Code, Elsewhere, Rich, Step, Took, Tool, Who
 from runs.story.wire import Line
-from runs.story.work import TROUBLE, ended_step, model_failed, started_step, switched_model
+from runs.story.work import TROUBLE, ended_step, model_failed, started_step, switched_model, who_answered
 
 Tools = Mapping[str, str]  # step → the tool that it uses, as the lines around tell it
 
@@ -103,9 +103,8 @@ def _model(line: Line, tools: Tools) -> Rich:
         return switched_model(line)
     if line.word("error"):
         return model_failed(line)
-    who = "A script" if line.flag("scripted") else "The demo’s model" if line.word("endpoint") == "played" else "The model"
     did = "failed to answer" if line.word("finish") == "error" else "answered"
-    return (f"{who} {did}: ", Step(f"model.{line.word('prompt')}"))
+    return (f"{who_answered(line)} {did}: ", Step(f"model.{line.word('prompt')}"))
 
 
 def _action(line: Line, tools: Tools) -> Rich:

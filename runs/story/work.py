@@ -269,12 +269,16 @@ def ordinal(number: int) -> str:
 def _model_title(line: Line) -> Rich:
     asked = spoken(line.word("prompt")).lower() or "a prompt"
     if line.word("finish") == "error":
-        return (f"The model failed to answer: {asked}",)
+        return (f"{who_answered(line)} failed to answer: {asked}",)
     scripted: Rich = (" ", Tag("Scripted, no model")) if line.flag("scripted") else ()
-    played: Rich = (" ", Tag("Played, no model")) if line.word("endpoint") == "played" else ()
-    if line.word("finish") == "tool":
-        return ("A script" if line.flag("scripted") else "The model", " chose what comes next", *scripted, *played)
-    return (f"{'A script' if line.flag('scripted') else 'The model'} wrote: {asked}", *scripted, *played)
+    played: Rich = (" ", Tag("Played by a script")) if line.word("endpoint") == "played" else ()
+    did = "chose what comes next" if line.word("finish") == "tool" else f"wrote: {asked}"
+    return (f"{who_answered(line)} {did}", *scripted, *played)
+
+
+def who_answered(line: Line) -> str:
+    """Who answered as a model: one, a script in its place, or the one that the demo's own provider plays."""
+    return "A script" if line.flag("scripted") else "The demo’s model" if line.word("endpoint") == "played" else "The model"
 
 
 def _model_lines(line: Line) -> Iterator[Rich]:

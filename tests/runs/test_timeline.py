@@ -245,6 +245,15 @@ def test_a_scripted_model_says_so() -> None:
     assert "Scripted, no model" in said(wrote.title)
 
 
+def test_of_a_played_model_it_is_said_that_a_script_plays_it() -> None:
+    log = lines.begun()
+    called = {"step": "model.draft-reply#1", "model": "large", "prompt": "first-reply", "prompt_version": "1", "finish": "stop"}
+    log.add("model.called", called | {"endpoint": "played"}, who="agent")
+    log.add("model.called", called | {"endpoint": "main", "step": "model.draft-reply#2"}, who="agent")
+    wrote = [said(each.title) for each in items(fold(log.lines)) if "wrote" in said(each.title)]
+    assert wrote == ["The demo’s model wrote: first reply Played by a script", "The model wrote: first reply"]
+
+
 # Trouble ----------------------------------------------------------------------------------------------------------------------------
 
 
