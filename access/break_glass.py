@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.dispatch import Signal as Notice
 
-from access import audit, reasons, rules, standing
+from access import audit, reasons, rules, standing, wording
 from access.errors import BadInput, Forbidden, NotFound, NotSignedIn, Refusal
 from access.glass_models import BreakGlass
 from access.models import Membership, User
@@ -68,7 +68,7 @@ def take(workspace_id: UUID, capabilities: Iterable[str], *, by: Actor, reason: 
     if odd := sorted(set(capabilities) - set(TAKEABLE)):
         raise GlassRefused(f"“{rules.CAPABILITIES.get(odd[0], odd[0][:60])}” is never taken.")
     if minutes not in MINUTES:
-        raise GlassRefused(f"It lasts {', '.join(map(str, MINUTES[:-1]))} or {MINUTES[-1]} minutes.")
+        raise GlassRefused(f"It lasts {wording.listed([str(each) for each in MINUTES], 'or')} minutes.")
     with transaction.atomic():
         # one after the other for each person, so that there is one at a time
         user = User.objects.select_for_update(no_key=True).filter(pk=by.user_id, is_active=True).first()

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from access import reach, rules
+from access import reach, rules, wording
 from access.models import Role
 from access.rules import Actor
 
@@ -236,4 +236,4 @@ def _unnamed(capability: str) -> Right:
 
 def _either(names: Sequence[str]) -> str:
     shown = [name.capitalize() if at == 0 else name for at, name in enumerate(names)]
-    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+    return wording.listed(shown)

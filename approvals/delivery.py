@@ -67,10 +67,10 @@ def after_no(action: ProposedAction) -> str:
             return "The run is being undone."
         case State.PARKED:
             return "The run is stuck until an operator chooses how it goes on."
-        case State.PAUSED:
-            return "The run is paused. It gets the reason once somebody resumes it."
         case _ if action.executor == "agent":
             return "The agent gets the reason when it asks, and goes on or ends the run."
+        case State.PAUSED:
+            return "The run is paused. It gets the reason once somebody resumes it."
         case State.WAITING:
             return "The run waits for something else now."
     return "The run gets the reason, and its workflow says whether it goes on or ends."

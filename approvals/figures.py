@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from access import wording
+
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 
 
@@ -20,4 +22,4 @@ def listed(names: Sequence[str], most: int = 4) -> str:
         return ""
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} others"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return wording.listed(names)

@@ -177,8 +177,8 @@ class Unknown:
         if policy.outcome == "automatic":
             return "its policy allows it without a person"
         if policy.group is not None:
-            return f"{policy.needs} of {policy.group.name} decide{'s' if policy.quorum <= 1 else ''} again"
-        return "a reviewer decides again" if policy.quorum <= 1 else f"{policy.quorum} people decide again"
+            return f"{policy.needs} of {policy.group.name} decide{'s' if policy.needs == 1 else ''} again"
+        return "a reviewer decides again" if policy.needs == 1 else f"{policy.needs} people decide again"
 
 
 def read(action: ProposedAction, actor: Actor, *, typed: Typed | None = None) -> Unknown:

@@ -12,7 +12,7 @@ COUNTS = 4  # of so many lists it is said how long they are
 _NAMES = ("name", "title", "subject")  # whose value says what a record is of
 _LIST = re.compile(r"(?:[-•*] |--|\d{1,3}[.)] |Attached:|Written in its HTML)")
 _SENTENCE = re.compile(r"(?<=[.!?])[”\"’)]?\s+(?=[^\W_a-z]|[“\"⟦(])")
-_ALONE = re.compile(r"(?:us|is|series|species)$")  # how words end that are no more than one: status, analysis
+_ALONE = re.compile(r"(?:[sui]s|series|species)$")  # how words end that are no more than one: status, analysis, address
 _LABELLED = re.compile(r"[^\W\d_][\w ]{0,24}: \S")  # a line of a form: “Category: mounts”
 _ENDS = (".", "!", "?", ":", ";", "…", "”", '"', ")")
 
@@ -84,9 +84,14 @@ def _name(held: dict[str, Any]) -> str:
     return ""
 
 
+def is_plural(name: str) -> bool:
+    """Whether a field of this name seems to hold several: attachments, but not status."""
+    return name.endswith("s") and not _ALONE.search(name)
+
+
 def _counted(key: str, number: int) -> str:
     word = key.replace("_", " ").lower()[:NAMED]
-    if number == 1 and not _ALONE.search(word):
+    if number == 1 and is_plural(word):
         word = re.sub(r"(?<!ser)(?<!spec)ies$", "y", word) if word.endswith("ies") else re.sub(r"(?<![sui])s$", "", word)
     return f"{number} {word}"
 

@@ -341,5 +341,5 @@ def _provider(method: str, **more: Any) -> None:
 def _ask(whom: str, url: str, method: str, **more: Any) -> None:
     try:
         httpx.request(method, url, timeout=5, trust_env=False, **more).raise_for_status()
-    except (httpx.HTTPError, httpx.UnsupportedProtocol) as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise NothingWrong(f"The example's {whom} can't be told to misbehave: {error}.") from error

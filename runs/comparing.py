@@ -11,7 +11,9 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Literal
 
+from access import wording
 from access.rules import Actor
+from artifacts import gist
 from runs import presenting, reading
 from runs.beside.figures import Figure, figures
 from runs.beside.legs import Leg, Side, legs, part_at
@@ -220,9 +222,9 @@ def _alike(read: Read) -> bool:
 
 def _differ(names: Sequence[str], *, too: bool) -> str:
     """The HTML and the reason differ. Empty for nothing."""
-    several = bool(names[1:]) or any(name.endswith("s") and not name.endswith("ss") for name in names)
-    listed = f"{', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]} differ{'' if several else 's'}" if names else ""
-    return f"{listed[:1].upper()}{listed[1:]}{', too' if too else ''}." if listed else ""
+    several = bool(names[1:]) or any(gist.is_plural(name) for name in names)
+    told = f"{wording.listed(names)} differ{'' if several else 's'}{', too' if too else ''}." if names else ""
+    return f"{told[:1].upper()}{told[1:]}"
 
 
 def _words_of(name: str, left: Leg, right: Leg) -> Read | None:
@@ -253,7 +255,8 @@ def _once(pairs: Sequence[Pair]) -> Iterator[Pair]:
     again: dict[int, list[Pair]] = defaultdict(list)
     kept: list[Pair] = []
     for pair in pairs:
-        marked = tuple((piece.kind, piece.text) for leg in (pair.first, pair.second) if leg for piece in leg.pieces if piece.kind)
+        pieces = [piece for leg in (pair.first, pair.second) if leg for piece in leg.pieces]
+        marked = tuple((piece.kind, piece.text) for piece in pieces if piece.kind in ("ins", "del"))
         at = seen.setdefault(marked, len(kept)) if sum(len(text) for _, text in marked) >= SENTENCE else len(kept)
         first, second = pair.first, pair.second
         if at == len(kept) or not (first and second):
@@ -275,8 +278,7 @@ def _also(leg: Leg | None, again: Sequence[Pair], side: Literal["first", "second
     if leg is None:
         return None
     numbers = [f"#{other.seq}" for pair in again if (other := pair.first if side == "first" else pair.second)]
-    named = f"{', '.join(numbers[:-1])}{' and ' if numbers[1:] else ''}{numbers[-1]}"
-    return replace(leg, more=f"{leg.more} The same in {named}.".strip())
+    return replace(leg, more=f"{leg.more} The same in {wording.listed(numbers)}.".strip())
 
 
 def _readable(text: Text | None) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from access import wording
 from runs.story.shapes import At, Part, Rich
 from runs.story.wire import Line, read
 from runs.vocabulary import LOOK_UP
@@ -201,7 +202,7 @@ def _counted(failed: list[Line]) -> str:
     told = {"failed": len(failed) - unheard - workers, "got no answer": unheard}
     parts = [f"{number} {words}" for words, number in told.items() if number]
     parts += [f"{workers} {'worker was' if workers == 1 else 'workers were'} lost"] if workers else []
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return wording.listed(parts)
 
 
 def _covered(log: Log, failure: Line) -> bool:

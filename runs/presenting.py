@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from access import naming, rules
+from access import naming, rules, wording
 from access.models import User
 from access.rules import Actor
 from runs import evidence, glances, lifecycle, limits, questions, reading, signals, steering
@@ -352,7 +352,7 @@ def _or(names: list[str]) -> str:
     """Riley, Sam or Ada; of many the first three."""
     if len(names) > 4:
         return f"{', '.join(names[:3])} and {len(names) - 3} others"
-    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return wording.listed(names, "or")
 
 
 def view(run: Run, actor: Actor, told: reading.Told | None = None, *, at: int = 0, q: str = "") -> View:

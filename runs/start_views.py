@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from access import rules
+from access import rules, wording
 from access.errors import BadInput, Forbidden, Refusal
 from access.ids import as_uuid
 from access.models import Agent, User
@@ -240,7 +240,7 @@ def _waits(actor: Actor, agent: Agent) -> str:
     if not people:
         return "Nobody in this workspace may decide yet, so it would wait until it expires."
     named = [person.name for person in people]
-    names = " or ".join(filter(None, (", ".join(named[:-1]), named[-1]))) if len(people) < 4 else f"One of {len(people)} reviewers"
+    names = wording.listed(named, "or") if len(people) < 4 else f"One of {len(people)} reviewers"
     return f"{names} reads the exact action. Not you: you start the run."
 
 

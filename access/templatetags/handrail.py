@@ -14,7 +14,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from access import characters, rules
+from access import characters, rules, wording
 from config import clock
 
 register = template.Library()
@@ -364,7 +364,7 @@ def admins(context: template.Context, otherwise: str = "") -> str:
 def _either(names: Sequence[str]) -> str:
     """Ada, Otto or 3 others."""
     shown = [*names[:3], f"{len(names) - 3} others"] if len(names) > 4 else list(names)
-    return " or ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+    return wording.listed(shown, "or")
 
 
 @register.simple_tag(takes_context=True)

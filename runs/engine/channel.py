@@ -36,7 +36,7 @@ from runs.vocabulary import ArtifactCreated, BlockRaised, MilestoneReached, Note
 
 
 @dataclass(frozen=True)
-class Done:
+class Performed:
     """An action that was performed, for citing the event that says so."""
 
     action_id: UUID
@@ -142,9 +142,11 @@ class Channel:
         self._done[asked] = answer.action_id
         return wrap(outcome["result"])
 
-    def done(self, answer: Answer) -> Done:
+    def done(self, answer: Answer) -> Performed:
         """That it was performed, to be cited: what was really sent, where a reviewer's edit replaced what was proposed."""
-        return Done(self._done[answer.action_id])
+        if answer.action_id not in self._done:
+            raise Parked("refused", step=None, detail="What was not performed can't be cited as done.")
+        return Performed(self._done[answer.action_id])
 
     def perform_once(self, answer: Approved) -> dict[str, Any]:
         """What came of this one grant: {"happened": whether, "result": what the tool returned}."""
@@ -288,7 +290,7 @@ class Channel:
     def _seq_of(self, cited: Any) -> int:
         if isinstance(cited, str):
             return _made_at(self._walk.month, self.id, cited)
-        if isinstance(cited, Done):
+        if isinstance(cited, Performed):
             return JournalEntry.objects.values_list("seq", flat=True).get(run_id=self.id, kind="perform", action_id=cited.action_id)
         return cited if isinstance(cited, int) else cited.seq
 

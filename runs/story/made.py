@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
+from access import wording
 from artifacts.gist import record
 from artifacts.rendition import UNREADABLE, WORDS, is_cut
 from runs.story.aligning import opcodes
@@ -145,7 +146,7 @@ def hidden_words(text: Text | None) -> str:
     if UNREADABLE in text.hidden:
         return "no text to show"
     kinds = [f"{number} {WORDS.get(kind, kind)}{_plural(WORDS.get(kind, kind), number)}" for kind, number in text.hidden.items()]
-    return f"{' and '.join([', '.join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)} hidden"
+    return f"{wording.listed(kinds)} hidden"
 
 
 def _plural(word: str, number: int) -> str:

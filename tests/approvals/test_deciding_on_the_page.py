@@ -96,6 +96,10 @@ def test_a_rejection_says_what_follows_by_where_its_run_is_and_not_what_the_agen
     for state, says in (("paused", "once somebody resumes it"), ("parked", "until an operator chooses"), ("compensating", "being undone")):
         run.update(state=state)
         assert says in text(riley.get(proposed.url()))
+    run.update(state="paused")
+    ProposedAction.objects.filter(pk=proposed.action.pk).update(executor="agent")  # it asks all the same
+    assert "gets the reason when it asks" in text(riley.get(proposed.url()))
+    ProposedAction.objects.filter(pk=proposed.action.pk).update(executor="handrail")
     run.update(state="queued")
     assert proposed.walk() == "succeeded"
     page = text(riley.get(proposed.url()))

@@ -192,9 +192,22 @@ def test_a_long_difference_is_shown_once_with_the_numbers_of_the_rows_that_it_is
     assert named.first and (named.first.seq, named.first.more) == (14, "1 attachment.") and not (named.first.pieces or named.first.text)
 
 
+def test_a_difference_is_the_same_whatever_stands_around_it_and_a_short_one_is_shown_each_time():
+    def pair(seq: int, before: str, marked: str) -> Pair:
+        pieces = (Piece("same", before), Piece("ins", marked))
+        leg = Leg(seq, ("x",), "", (), Text("t"), "", "", "", None, pieces=pieces)
+        return Pair(leg, replace(leg, seq=seq + 20, pieces=pieces[:1]), False)
+
+    long, short = "We will offer a credit note on the next invoice.", "a refund"
+    assert len(list(_once([pair(8, "Dear Marta, ", long), pair(11, "To say: ", long)]))) == 1
+    around = "The words before it are more than forty characters long: "
+    assert len(list(_once([pair(8, around, short), pair(11, around, short)]))) == 2
+
+
 @pytest.mark.parametrize(
     ("names", "said"),
     [
+        (["the status"], "The status differs, too."),
         (["the attachments"], "The attachments differ, too."),
         (["the address"], "The address differs, too."),
         (["the HTML", "the reason"], "The HTML and the reason differ, too."),

@@ -74,6 +74,15 @@ def test_an_approved_action_runs_once_and_the_run_ends_well(cast, run, outside):
     assert len(outside.done) == 2
 
 
+def test_what_was_not_performed_cannot_be_cited_as_done(cast, run, outside):
+    soon = start(cast, "test-citing-too-soon", {})
+    walk(soon)
+    approve(cast, soon)
+    assert walk(soon) == "parked" and outside.done == []
+    parked = Event.objects.get(run_id=soon.pk, type="run.parked")
+    assert "What was not performed" in " ".join(each.text for each in vault.shown(parked.payloads.values()).values())
+
+
 @pytest.mark.parametrize("loaded", [2, 0])
 def test_what_was_approved_for_another_version_of_the_tool_does_not_run(cast, run, outside, monkeypatch, loaded):
     walk(run)

@@ -116,6 +116,12 @@ def talk(run: Channel, thing: str) -> None:
     run.report("Said", cites=[answer, kept])
 
 
+@workflow("test-citing-too-soon", version=1)
+def citing_too_soon(run: Channel) -> None:
+    answer = run.propose(say, to=["a@example.org"], text="Tea.")
+    run.report("Said", cites=[run.done(answer)])
+
+
 @workflow("test-steered", version=1, title="Steered", reads=("context", "revise"))
 def steered(run: Channel, thing: str) -> None:
     run.plan("Phrase it", "Get approval", "Say it")

@@ -130,7 +130,7 @@ def tell_of_signatures(source: WebhookSource) -> None:
     asked = {"url": webhooks.address(source), "ticket": CONTRACTS, "secret": secret}
     try:
         httpx.post(f"{settings.HANDRAIL_DESK_URL}/hooks", json=asked, timeout=PATIENCE, trust_env=False).raise_for_status()
-    except (httpx.HTTPError, httpx.UnsupportedProtocol) as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise CommandError(f"The example's help desk can't be told who waits for signed contracts: {error}.") from error
 
 
