@@ -377,8 +377,12 @@ def _asks(tool: Tool | None) -> str:
 
 
 def _page(tool: Tool | None) -> str:
-    address = tool.where() if tool and tool.where else ""
-    return address if address.startswith(("https://", "http://")) else ""
+    """Where a person can look; nothing where the tool can't tell."""
+    try:
+        address = str(tool.where() or "").strip() if tool and tool.where else ""
+    except Exception:  # the address is from the tool's own code, and the page is needed without it too
+        return ""
+    return address if address.lower().startswith(("https://", "http://")) else ""
 
 
 # the action ---------------------------------------------------------------------------------------------------------------------------

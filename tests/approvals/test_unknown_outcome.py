@@ -275,10 +275,13 @@ def text(response: HttpResponse) -> str:
 
 def test_where_else_to_look_is_a_link_and_names_no_key_that_the_outside_does_not_know(unknown, otto, monkeypatch):
     assert "Open its log" not in text(otto.get(url(unknown)))
-    for address, there in (("https://desk.example/log?x=1&y=2", True), ("javascript:alert(1)", False)):
+    for address, there in (("https://desk.example/log?x=1&y=2", True), ("javascript:alert(1)", False), ("", False), (None, False)):
         monkeypatch.setitem(TOOLS, "say", replace(TOOLS["say"], where=lambda address=address: address))
         page = otto.get(url(unknown)).content.decode()
-        assert (f'href="{html.escape(address)}"' in page) == ("Open its log" in page) == there
+        assert (f'href="{html.escape(address or "none")}"' in page) == ("Open its log" in page) == there
+    monkeypatch.setitem(TOOLS, "say", replace(TOOLS["say"], where=lambda: {}["address"]))
+    page = otto.get(url(unknown))
+    assert page.status_code == 200 and "Open its log" not in text(page), "its code failed, and the page is needed all the same"
     ProposedAction.objects.filter(pk=unknown.action.pk).update(card="email")
     nonce = "Search for the nonce in its Message-ID. Nonce "
     shown = text(otto.get(url(unknown)))

@@ -72,18 +72,24 @@ def test_each_figure_of_the_offers_reason_stands_in_what_is_shown_of_the_account
         assert figure in shown.reason and figure in account.text, figure
 
 
-def test_the_contract_is_signed_on_the_accounts_page_once_and_by_no_other_page(world: World):
+@pytest.mark.parametrize("ticket", [demo_runs.CONTRACTS, ""])
+def test_the_contract_is_signed_on_the_accounts_page_once_and_by_no_other_page(world: World, ticket: str):
     page = f"/crm/accounts/{ACCOUNT}"
     assert "Sign the contract" not in world.http.get(page).text and world.http.post(f"{page}/contract").status_code == 404
     listener = Listener()
     threading.Thread(target=listener.serve_forever, daemon=True).start()
     hook = {"url": f"http://127.0.0.1:{listener.server_port}/", "secret": standard_webhooks.new_secret()}
-    world.http.post("/hooks", json=hook | {"ticket": demo_runs.CONTRACTS}).raise_for_status()
+    world.http.post("/hooks", json=hook | {"ticket": ticket}).raise_for_status()
     assert "Sign the contract" in world.http.get(page).text and "Sign the contract" not in world.http.get("/crm/accounts/00932").text
     for elsewhere in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://evil.example"}):
         assert world.http.post(f"{page}/contract", headers=elsewhere).status_code == 403
-    for _ in range(2):
-        assert world.http.post(f"{page}/contract", headers={"Sec-Fetch-Site": "same-origin"}).headers["Location"] == page
+    guessed = {"Idempotency-Key": f"contract-{ACCOUNT}-2027"}  # no other effect is taken for the signature, whatever its key
+    for key in (guessed, {"Idempotency-Key": f"contract {ACCOUNT} 2027"}):
+        world.http.post(f"/accounts/{ACCOUNT}/notes", json={"text": "Not signed."}, headers=key)
+    assert "Sign the contract" in world.http.get(page).text
+    own = str(world.http.base_url).rstrip("/")
+    for headers in ({"Sec-Fetch-Site": "same-origin"}, {"Origin": own}):
+        assert world.http.post(f"{page}/contract", headers=headers).headers["Location"] == page
     until(lambda: listener.came, what="the webhook")
     assert "Sign the contract" not in world.http.get(page).text and '<span class="tag good">Signed</span>' in world.http.get(page).text
     wanted = {"type": "contract.signed", "data": {"account": ACCOUNT, "term": "2027"}}

@@ -11,7 +11,7 @@ ABOUT = "contracts"  # what who is told of a signature has subscribed to, where 
 
 def of(db: Connection, account: dict[str, Any]) -> dict[str, Any] | None:
     """The contract that lies in an account, and since when it is signed; None where there is none, or nobody to be told of it."""
-    if not account.get("renewal") or all(hook["ticket"] != ABOUT for hook in hooks.listing(db)):
+    if not account.get("renewal") or all(hook["ticket"] not in ("", ABOUT) for hook in hooks.listing(db)):
         return None
     found = ledger.find(db, _key(account))
     return {**account["renewal"], "signed_at": found["first_at"] if found["found"] else None}
@@ -31,4 +31,5 @@ def sign(db: Connection, number: str) -> None:
 
 
 def _key(account: dict[str, Any]) -> str:
-    return f"contract-{account['id']}-{account['renewal']['term']}"
+    """With spaces: no Idempotency-Key that somebody sends can be it."""
+    return f"contract {account['id']} {account['renewal']['term']}"

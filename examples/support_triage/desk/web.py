@@ -53,9 +53,12 @@ class Dropped(Exception):
 
 
 def of_own_page(request: Request) -> bool:
-    """Whether a form was sent by a page of the desk: a browser says so. What is no browser may send what it likes."""
-    site = request.headers.get("sec-fetch-site")
-    return site == "same-origin" or (site is None and "origin" not in request.headers)
+    """Whether a form was sent by a page of the desk: a browser says so, and over plain HTTP some say no more than from which address.
+
+    What is no browser may send what it likes.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    return site == "same-origin" or (site is None and origin in (None, f"http://{request.headers.get('host')}"))
 
 
 def json_answer(status: int, value: Any, **headers: str) -> Answer:
