@@ -219,7 +219,7 @@ def put_up(
     action.editor_id, action.judged_on = editor.user_id if editor else None, cases.kept(case)
     automatic = judgement.outcome == "automatic" and not action.locked and editor is None and not limits.beyond_rule(rule, what)
     used = standing_grants.spend(found, action, what)
-    needs = 0 if automatic or used else max(judgement.needs, rule.quorum, 1)
+    needs = 0 if automatic or used else max(judgement.needs, rule.needs)
     texts = {"subject": action.subject, "canonical": action.canonical} | ({"reason": action.reason} if action.reason else {})
     texts |= looked.kept(held.row.workspace_id, proposal.looked, label=_at_least_personal(proposal.tool.label))
     by = editor or Actor("agent", str(held.row.agent_id))

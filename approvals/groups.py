@@ -211,10 +211,9 @@ def _check_rules(group: ReviewerGroup, members: Collection[UUID]) -> None:
 
 
 def _check_size(group: ReviewerGroup, able: Sequence[User], rule: Policy) -> None:
-    needs = max(rule.quorum, 1)
-    if len(able) < needs and rule.outcome != "never":
+    if len(able) < rule.needs and rule.outcome != "never":
         there = {0: "nobody", 1: "one person"}.get(len(able), f"{len(able)} people")
-        raise GroupTooSmall(f"“{rule.name}” asks {needs} of {group.name}, in which {there} may decide: that could never be met.")
+        raise GroupTooSmall(f"“{rule.name}” asks {rule.needs} of {group.name}, in which {there} may decide: that could never be met.")
 
 
 # what is kept ---------------------------------------------------------------------------------------------------------------------

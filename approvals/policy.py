@@ -88,7 +88,7 @@ def _demand(rule: Policy, case: Case) -> Judgement:
         return Judgement("never", 0, rule=rule, why="no_plan")
     if rule.outcome == "automatic" and not case.taint.lethal:
         return Judgement("automatic", 0, rule=rule)
-    return Judgement("reviewers", max(rule.quorum, 1), because_tainted=rule.outcome == "automatic", rule=rule)
+    return Judgement("reviewers", rule.needs, because_tainted=rule.outcome == "automatic", rule=rule)
 
 
 # the rows -----------------------------------------------------------------------------------------------------------------------------

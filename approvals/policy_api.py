@@ -50,7 +50,7 @@ def one_group(request: HttpRequest, group_id: str) -> dict[str, Any]:
     versions = list(found.versions.select_related("saved_by").order_by("-version")[:LISTED])
     texts = vault.shown(each.why_id for each in versions if each.why_id)
     return _as_group(found, groups.people(found)) | {
-        "rules": [{"position": each.position, "name": each.name, "needs": max(each.quorum, 1)} for each in groups.rules_of(found)],
+        "rules": [{"position": each.position, "name": each.name, "needs": each.needs} for each in groups.rules_of(found)],
         "versions": [
             {
                 "version": each.version,

@@ -124,7 +124,7 @@ def _asked(run: Run, proposal: Proposal, what: CanonicalAction, case: Case, judg
     covering = [] if frozen else standing_grants.covering(run, judgement, case)
     if covered := next(standing_grants.fit(covering, action, what), None):
         return told | {"outcome": "covered", "why": f"A standing grant of {covered.owner.name} covers it, so nobody is asked now."}
-    needs = max(judgement.needs, rule.quorum, 1)
+    needs = max(judgement.needs, rule.needs)
     why = _why_a_person(judgement, action, beyond if judgement.outcome == "automatic" and not action.locked else "")
     if frozen:
         why = f"{why} {freezes.sentence(frozen)} Until that ends nobody can approve it.".strip()

@@ -16,25 +16,27 @@ SignIn = Callable[[User], Client]
 HEAD = "# Statement\n\n| Date | What | Paid |\n|---|---|--:|\n"
 
 
-def test_of_a_row_of_a_table_the_cells_that_differ_are_told_and_of_what_came_in_its_own_line(cast: Cast) -> None:
+def changes(cast: Cast, old: str, new: str) -> list[tuple[int, str, str]]:
+    """What is told of two versions of a statement, whose rows these are: line, before, after."""
     log = lines.begun()
-    lines.artifact(log, "statement.md", HEAD + "| 24 Nov | Refund | €10.00 |\n| 25 Nov | Fee | |\n")
-    lines.artifact(log, "statement.md", HEAD + "| 24 Nov | Refund, with VAT | €12.00 |\n| 25 Nov | Fee | |\n\nNet €10.00\n", version=2)
+    lines.artifact(log, "statement.md", HEAD + old)
+    lines.artifact(log, "statement.md", HEAD + new, version=2)
     play(cast, log)
     before, after = Artifact.objects.filter(name="statement.md").order_by("version")
-    assert [(each.line, each.before, each.after) for each in views.changes(before, after)] == [
+    return [(each.line, each.before, each.after) for each in views.changes(before, after)]
+
+
+def test_of_a_row_of_a_table_the_cells_that_differ_are_told_and_of_what_came_in_its_own_line(cast: Cast) -> None:
+    old = "| 24 Nov | Refund | €10.00 |\n| 25 Nov | Fee | |\n"
+    new = "| 24 Nov | Refund, with VAT | €12.00 |\n| 25 Nov | Fee | |\n\nNet €10.00\n"
+    assert changes(cast, old, new) == [
         (5, "Refund, €10.00", "Refund, with VAT, €12.00"),
         (8, "", "Net €10.00"),
     ]
 
 
 def test_rows_whose_cells_say_the_same_are_told_as_they_are(cast: Cast) -> None:
-    log = lines.begun()
-    lines.artifact(log, "statement.md", HEAD + "| Total | | €10.00 |\n| Fee | |\n")
-    lines.artifact(log, "statement.md", HEAD + "| **Total** | | €10.00 |\n| Fee | | |\n", version=2)
-    play(cast, log)
-    before, after = Artifact.objects.filter(name="statement.md").order_by("version")
-    assert [(each.line, each.before, each.after) for each in views.changes(before, after)] == [
+    assert changes(cast, "| Total | | €10.00 |\n| Fee | |\n", "| **Total** | | €10.00 |\n| Fee | | |\n") == [
         (5, "| Total | | €10.00 |", "| **Total** | | €10.00 |"),
         (6, "| Fee | |", "| Fee | | |"),
     ]
