@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -25,6 +25,9 @@ NOTHING_COLLECTED = 5
 MINUTES_MAX = 40  # for one phase; a hung test ends earlier, by pytest-timeout
 AT_ONCE = 2  # phases
 PROCESSES = 2  # of pytest-xdist, for one phase
+TOLD_MAX = 8  # failures that the end tells of, with so many lines of each at most, so wide
+LINES_MAX = 8
+WIDTH_MAX = 300
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Result:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)  # the test's name, and what it said
 
     @property
     def is_good(self) -> bool:
@@ -123,6 +127,9 @@ def _count(report: Path, result: Result) -> None:
         result.failed += told["failures"] + told["errors"]
         result.skipped += told["skipped"]
         result.passed += told["tests"] - told["failures"] - told["errors"] - told["skipped"]
+        for case in suite.iter("testcase"):
+            for fallen in (*case.iter("failure"), *case.iter("error")):
+                result.failures.append((f"{case.get('classname')}.{case.get('name')}", fallen.get("message", "")))
 
 
 def _tell(results: list[Result], seconds: float, databases: dict[str, str], browser: str) -> int:
@@ -137,8 +144,24 @@ def _tell(results: list[Result], seconds: float, databases: dict[str, str], brow
     passed, failed, skipped = (sum(getattr(result, name) for result in results) for name in ("passed", "failed", "skipped"))
     good = all(result.is_good for result in results) and passed > 0
     print(f"    In all {seconds / 60:.1f} minutes, {_cpu_seconds() / 60:.1f} minutes of CPU: {'good' if good else 'NOT GOOD'}\n")
+    _tell_failures(results)
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     return 0 if good else 1
+
+
+def _tell_failures(results: list[Result]) -> None:
+    """At the very end, as a log is often kept by its end alone: which tests failed, and the first and last lines of what each said."""
+    failures = [(result.phase, *failure) for result in results for failure in result.failures]
+    for phase, name, message in failures[:TOLD_MAX]:
+        print(f"FAILED on {phase.database}: {name}")
+        lines = [line[:WIDTH_MAX] for line in message.splitlines() if line.strip()]
+        half = LINES_MAX // 2
+        for line in lines if len(lines) <= LINES_MAX else [*lines[:half], *lines[-half:]]:
+            print(f"    {line}")
+    if len(failures) > TOLD_MAX:
+        print(f"… and {len(failures) - TOLD_MAX} more failed")
+    if failures:
+        print()
 
 
 def _cpu_seconds() -> float:
