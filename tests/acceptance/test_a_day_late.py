@@ -78,7 +78,8 @@ def frozen_at_work(stack: Stack, points: Path) -> tuple[Triage, int, int]:
     """A run whose worker stands still with the lease in its hand: its pid and token."""
     arm(points, "asking-check_account#1")
     run = Triage.start(stack, again=True)
-    return run, stopped_at(points, "asking-check_account#1"), run.lease()["token"]
+    pid = stopped_at(points, "asking-check_account#1")
+    return run, pid, run.token_of(pid)
 
 
 def taken_over(run: Triage, pid: int, token: int) -> None:

@@ -119,6 +119,11 @@ class Triage:
     def lease(self) -> dict[str, Any]:
         return self.stack.query("SELECT * FROM runs_lease WHERE run_id = %s", self.id)[0]
 
+    def token_of(self, pid: int) -> int:
+        """The fencing token under which a worker has worked on it last, also one that was overtaken since."""
+        taken = self.told("run.started") + self.told("run.resumed")
+        return max(each["token"] for each in taken if each["worker"] == f"w-{pid}")
+
     def messages(self) -> list[EmailMessage]:
         """What reached the outside of this run's letters; one that came twice is there twice."""
         ours = {f"<{self.nonce(action)}@fernhill.example>" for action in self.actions()}
