@@ -109,9 +109,7 @@ def test_what_nobody_knows_waits_for_a_person_and_is_not_repeated(stack, riley, 
     run = misbehaving(stack, otto, "nobody-knows")
     action = run.waiting_action()
     riley.decide(action, "approved")
-    until(
-        lambda: "outcome" in str(run.row["waiting"]) and "until" not in str(run.row["waiting"]), within=PATIENCE, what="it to ask a person"
-    )
+    run.wait_until_it_waits("outcome", without="until")  # which stands there while it looks by itself
     said = {"outcome": "happened", "note": "It is in the mailbox.", "reference": run.messages()[0]["Message-ID"]}
     assert otto.post(f"/actions/{UUID(str(action['id']))}/outcome", said).status_code == 200
     run.wait_for("succeeded")
@@ -140,7 +138,7 @@ def test_a_limited_model_falls_back_and_a_used_up_budget_of_tokens_waits_for_a_p
     assert "its rate limit" not in page and "a limit was reached" in page
     otto.post(f"/runs/{run.id}/limits", {"tokens": str(run.row["tokens"])})
     riley.decide(action, "approved")
-    until(lambda: "budget" in str(run.row["waiting"]), within=PATIENCE, what=lambda: f"it to want more tokens, not {run.row}")
+    run.wait_until_it_waits("budget")
     assert len(run.messages()) == 1  # what was approved is done all the same
     assert "You can raise it." in otto.http.get(f"/runs/{run.id}").text
     otto.post(f"/runs/{run.id}/limits", {"tokens": "400000"})

@@ -78,6 +78,12 @@ class Triage:
     def state(self) -> str:
         return self.row["state"]
 
+    @property
+    def waiting(self) -> dict[str, Any]:
+        """What it waits for, as it stands at one moment; nothing while it goes on."""
+        waiting = self.row["waiting"]
+        return json.loads(waiting) if isinstance(waiting, str) else waiting
+
     def wait_for(self, *states: str, within: float = PATIENCE) -> str:
         def there() -> str | None:
             state = self.state
@@ -86,6 +92,15 @@ class Triage:
         return until(
             there, within=within, what=lambda: f"{self.ref} to be {' or '.join(states)}, not {self.state}\n{self.stack.output()[-5000:]}"
         )
+
+    def wait_until_it_waits(self, on: str, *, without: str = "") -> None:
+        """Until what it waits for is this, and, if a word is given, has none of that."""
+
+        def does() -> bool:
+            waiting = self.waiting  # looked at once: by the next look the run may go on again
+            return waiting.get("on") == on and without not in waiting
+
+        until(does, within=PATIENCE, what=lambda: f"{self.ref} to wait for {on}, not {self.row}\n{self.stack.output()[-5000:]}")
 
     def actions(self, tool: str = "send_email") -> list[dict[str, Any]]:
         return self.stack.query(
