@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.triage import PATIENCE, Person, Triage, arm, mailbox, stopped_at, wake_all
+from tests.acceptance.triage import PATIENCE, Person, Triage, arm, mailbox, set_clock, stopped_at, wake_all
 from tests.stack import Stack
 from tests.waiting import until
 
@@ -55,7 +55,7 @@ def test_the_desks_mailbox_gets_what_waits_and_a_killed_worker_repeats_it_under_
     until(lambda: told(stack), within=PATIENCE, what="the first e-mail")
     until(lambda: states(stack) == ["sent", "waiting"], within=PATIENCE, what="the other to be sent by another worker, whose lease is good")
     os.kill(pid, signal.SIGKILL)
-    clock.write_text("120")  # the lease of the dead is over
+    set_clock(clock, seconds=120)  # the lease of the dead is over
     until(lambda: states(stack) == ["sent", "sent"], within=PATIENCE, what="both to be sent")
     mails = told(stack)
     assert sorted(Counter(mail["Message-ID"] for mail in mails).values()) == [1, 2], "one came again, as the same"

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from tests.acceptance.triage import PATIENCE, Person
+from tests.acceptance.triage import PATIENCE, Person, set_clock
 from tests.stack import ROOT, Stack
 from tests.waiting import until
 
@@ -150,7 +150,7 @@ def test_an_agent_killed_after_it_redeemed_leaves_an_unknown_outcome_that_a_pers
     until(lambda: "issue_voucher: redeemed" in said(), within=PATIENCE, what=said)
     story.loops[0].kill()  # -9
     story.loops[0].wait()
-    story.house.clock.write_text("60")  # its time to report is over
+    set_clock(story.house.clock, seconds=60)  # its time to report is over
     until(lambda: story.grant(action)["outcome"] == "unknown", within=PATIENCE, what="the silence to be noticed")
     page = f"/actions/{UUID(str(action['id']))}/outcome"
     with Person(story.stack, "Otto") as otto:

@@ -10,7 +10,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.acceptance.triage import Person
+from tests.acceptance.triage import Person, set_clock
 from tests.stack import Stack
 from tests.waiting import until
 
@@ -69,7 +69,7 @@ def test_keys_are_rotated_and_payloads_erased_while_the_house_runs(stack, agent)
     assert versions(stack, run)[:2] == [1, 1]
     assert "payloads wrapped anew" in stack.manage("vaultkey", "rewrap")
     assert set(versions(stack, run)) == {2}
-    Path(stack.env["HANDRAIL_CLOCK_FILE"]).write_text("700")  # the ten minutes for which an old key is kept are over
+    set_clock(Path(stack.env["HANDRAIL_CLOCK_FILE"]), seconds=700)  # the ten minutes for which an old key is kept are over
     assert "version 1" not in stack.manage("vaultkey", "rewrap")
     opened = agent.get(f"runs/{run}/artifacts/{scan}/content")
     assert opened.content == SCAN and agent.get(f"runs/{run}/artifacts/{reply}/content").text == REPLY

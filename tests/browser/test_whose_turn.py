@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.acceptance.triage import set_clock
 from tests.browser.pictures import picture
 from tests.browser.test_deciding import Waiting, as_uuid, open_live, patient, sign_in
 from tests.stack import Stack
@@ -95,12 +96,12 @@ def test_nobody_answers_and_it_goes_on_to_sam_and_at_the_end_expires(
 
     waiting = Waiting(elsewhen)
     open_live(page, waiting, "Riley")
-    clock.write_text(str(21 * 60))
+    set_clock(clock, minutes=21)
     expect(page.get_by_text(re.compile("to Sam Okafor"))).to_be_visible()  # by itself
     picture(page, "escalate")
     assert (waiting.state, waiting.decisions()) == ("waiting", [])
 
-    clock.write_text(str(5 * 3600))
+    set_clock(clock, hours=5)
     expect(page.get_by_text("Nobody decided in time, so nothing was sent.")).to_be_visible()
     expect(page.get_by_role("button", name="Approve exactly this")).to_have_count(0)
     picture(page, "expire")
