@@ -192,7 +192,7 @@ def person(user_id: UUID, *, signed_in: str = "password", session: str = "") -> 
         )
     )
     if not rows:
-        user = User.objects.filter(pk=user_id, is_active=True).first()
+        user = only(User.objects.filter(pk=user_id, is_active=True))
         return Actor("human", str(user.pk), user.name, {}, user.access_version, signed_in, session=session) if user else NOBODY
     grants = {workspace: frozenset([*capabilities, *(now[0] or ())]) & PEOPLES for workspace, capabilities, _, _, _, *now in rows}
     own = {row[0]: _narrow(row[1]) - grants[row[0]] for row in rows}

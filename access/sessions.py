@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from access import addresses, audit, lockout, open_sessions, rules, second_factors, step_up
 from access.lockout import Tries
 from access.models import User
+from access.rows import only
 from access.rules import NOBODY
 from access.second_factors import WrongPasskey
 from config import clock
@@ -59,7 +60,7 @@ def half(request: HttpRequest) -> User | None:
     mark = request.session.get(HALF) or {}
     if not mark or clock.now() - datetime.fromisoformat(mark["at"]) > HALF_LASTS:
         return None
-    return User.objects.filter(pk=mark["user"], is_active=True).first()
+    return only(User.objects.filter(pk=mark["user"], is_active=True))
 
 
 def by_code(request: HttpRequest, user: User, *, code: str) -> SignedIn | Refused:

@@ -13,6 +13,7 @@ from access import rules
 from access.api import afresh, known_for_awhile
 from access.errors import Forbidden
 from access.models import User
+from access.rows import only
 from access.rules import Actor
 from approvals import asking, decisions, delivery, editing, execution, forms, gravity, outside, presenting, reasons
 from approvals.forms import DAY, OPENED
@@ -164,7 +165,7 @@ def _as_action(action: ProposedAction) -> dict[str, Any]:
     made = list(Decision.objects.filter(action=action).order_by("decided_at"))
     texts = vault.shown(pk for pk in (action.subject_id, action.reason_id, *(one.reason_id for one in made)) if pk)
     names = dict(User.objects.filter(pk__in=[one.reviewer_id for one in made]).values_list("pk", "name"))
-    grant = Grant.objects.filter(action=action).first()
+    grant = only(Grant.objects.filter(action=action))
     return {
         "id": action.pk,
         "run": action.run_id,

@@ -17,6 +17,7 @@ from django.db.models import Q, QuerySet
 from access import audit, rules
 from access.errors import Forbidden, Refusal
 from access.models import User
+from access.rows import only
 from access.rules import Actor
 from approvals import exact, freezes, grants, groups, reasons, warned
 from approvals.errors import (
@@ -84,7 +85,7 @@ def decide(
     """
     with log.holding(action.run_id) as run:
         action = locked(action.pk)
-        first = Decision.objects.filter(action=action, reviewer_id=reviewer.user_id, round=action.round).first()
+        first = only(Decision.objects.filter(action=action, reviewer_id=reviewer.user_id, round=action.round))
         if first is not None:
             said = _same(first, action, verdict, digest)
             _let_go(run, action, reviewer, first)
@@ -281,7 +282,7 @@ def _is_waited_for(run: Held, action: ProposedAction) -> bool:
         return True
     waited = run.row.waiting.get("action")
     while waited and str(waited) != str(action.pk):
-        waited = ProposedAction.objects.filter(pk=waited).values_list("superseded_by_id", flat=True).first()
+        waited = only(ProposedAction.objects.filter(pk=waited).values_list("superseded_by_id", flat=True))
     return waited is not None
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from access import audit
+from access.rows import only
 from access.rules import Actor
 from approvals import canonical, cases, decisions, edit_form, exact, gate, policy
 from approvals.canonical import CanonicalAction
@@ -127,7 +128,7 @@ def _put_up(run: Held, action: ProposedAction, by: Actor, proposal: Proposal, wa
     tool, digest = proposal.tool, wanted.digest
     if digest == action.digest:
         raise NothingChanged
-    if earlier := ProposedAction.objects.filter(run_id=run.row.pk, digest=digest).first():
+    if earlier := only(ProposedAction.objects.filter(run_id=run.row.pk, digest=digest)):
         raise EditRefused(f"This is word for word what was proposed as #{earlier.proposed_seq}, and that was {earlier.state}.")
     if outside := effects.outside_scope(run.row, tool, proposal.arguments):
         raise EditRefused(f"It would touch {outside}, outside this run’s scope.")

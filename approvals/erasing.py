@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from access.rows import only
 from approvals.models import OPEN, Decision, Grant, ProposedAction, StandingGrant
 from config import clock
 from runs import erasing
@@ -21,9 +22,7 @@ def register() -> None:
 
 def proposed(run: Run, seq: int) -> tuple[str, Collection[UUID]]:
     """Of the action that this event put up: its arguments, words and files."""
-    row = (
-        ProposedAction.objects.filter(run_id=run.pk, proposed_seq=seq).values_list("canonical", "subject", "reason", "attachments").first()
-    )
+    row = only(ProposedAction.objects.filter(run_id=run.pk, proposed_seq=seq).values_list("canonical", "subject", "reason", "attachments"))
     *ids, files = row or ([],)
     return "the action: arguments, words and files", [pk for pk in ids if pk] + [UUID(each) for each in files]
 

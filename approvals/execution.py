@@ -16,6 +16,7 @@ from django.db.models import Q
 from access import audit, rules
 from access.errors import BadInput
 from access.models import User
+from access.rows import only
 from access.rules import Actor
 from approvals import canonical, exact, freezes, lineage, mismatch
 from approvals.errors import BeingLookedUp, NoteNeeded, NotUnknown, NotYours, ReferenceNeeded
@@ -72,7 +73,7 @@ def redeem(run: Held, action_id: UUID, *, token: int, worker: str) -> Redemption
     """
     action = ProposedAction.objects.select_related("run").get(pk=action_id, run_id=run.row.pk)
     lineage.lock(run.row, action)
-    grant = Grant.objects.select_for_update(no_key=True).filter(action=action).first()
+    grant = only(Grant.objects.select_for_update(no_key=True).filter(action=action))
     if grant is None:
         return NotGranted("it was not approved")
     if grant.outcome not in OPEN_OUTCOMES:
@@ -146,7 +147,7 @@ def resolve(action: ProposedAction, *, by: Actor, outcome: Saying, note: str = "
         if why := may_resolve(action, by):
             raise NotYours(why)
         note, reference = _proof(outcome, note, reference)
-        grant = Grant.objects.select_for_update(no_key=True).filter(action=action).first()
+        grant = only(Grant.objects.select_for_update(no_key=True).filter(action=action))
         if first := _same_again(run, action, grant, by, outcome):
             return first
         if grant is None or grant.outcome != "unknown":
@@ -305,7 +306,7 @@ def _known(action: ProposedAction, grant: Grant | None) -> NotUnknown:
     said = last_said(action)
     if said is None or said.outcome == "look_again":
         return NotUnknown(STANDS[grant.outcome], state=grant.outcome)
-    name = User.objects.filter(pk=said.by).values_list("name", flat=True).first() or "Somebody"
+    name = only(User.objects.filter(pk=said.by).values_list("name", flat=True)) or "Somebody"
     word = "it happened" if said.outcome == "happened" else "it did not happen"
     return NotUnknown(f"{name} said that {word}.", state=grant.outcome, said=said.outcome, by=name, at=log.stamp(said.at), seq=said.seq)
 

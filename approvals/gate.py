@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from access.models import Workspace
+from access.rows import only
 from access.rules import Actor
 from approvals import (
     asked_for,
@@ -72,7 +73,7 @@ class ApprovalGate:
         if judgement.outcome == "automatic" and (frozen := self.frozen(held, tool.name)):
             return frozen  # it would be granted at once; what a person decides on may be put up, for that grants nothing
         digest = canonical.digest(what)
-        known = ProposedAction.objects.filter(run_id=held.row.pk, digest=digest).first()
+        known = only(ProposedAction.objects.filter(run_id=held.row.pk, digest=digest))
         action = known or put_up(held, proposal, what, digest, judgement.rule, judgement, case=case)
         return self.answer(action.pk)
 

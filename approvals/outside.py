@@ -18,6 +18,7 @@ import orjson
 from django.db import DatabaseError
 
 from access.errors import BadInput, Refusal
+from access.rows import only
 from access.rules import Actor
 from approvals import asked_for, asking, canonical, decisions, exact, execution, freezes, mismatch
 from approvals.errors import (
@@ -120,7 +121,7 @@ def propose(
     complete = _checked(known, arguments) if known else dict(arguments)
     nonce = str(uuid5(run.pk, f"outside:{key}"))
     with log.holding(run.pk) as held:
-        first = ProposedAction.objects.filter(run_id=run.pk, key=key).first()
+        first = only(ProposedAction.objects.filter(run_id=run.pk, key=key))
         steps.fence(held, lease)
         steps.heard(held)
         spent = _check_new(held) if first is None else None
@@ -281,7 +282,7 @@ def redeem(action: ProposedAction, *, by: Actor, digest: str, holder: str, lease
 
 
 def _take(run: Held, action: ProposedAction, by: Actor, digest: str, holder: str) -> Redeemed | Refusal:
-    grant = Grant.objects.select_for_update(no_key=True).filter(action=action).first()
+    grant = only(Grant.objects.select_for_update(no_key=True).filter(action=action))
     if digest != action.digest:
         detail = f"The agent came with digest {digest[:12]}…, and the action has {action.digest[:12]}…."
         mismatch.tell(run, action, by=by, detail=detail, digest=digest)
@@ -345,7 +346,7 @@ def report(
     with log.holding(action.run_id) as run:
         action = decisions.locked(action.pk)
         _check_outside(action)
-        grant = Grant.objects.select_for_update(no_key=True).filter(action=action).first()
+        grant = only(Grant.objects.select_for_update(no_key=True).filter(action=action))
         if grant is None or grant.redeemed_at is None:
             raise NothingGranted("Nobody has redeemed it, so nothing can have been run.", state=action.state)
         if grant.holder != _known_as(holder):

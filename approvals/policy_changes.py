@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from access import rules, second_admin
 from access.change_models import AskedChange
+from access.rows import only
 from access.rules import Actor
 from access.second_admin import Kind, Part
 from approvals import policy
@@ -41,7 +42,7 @@ def _done(change: AskedChange, by: Actor) -> str:
 
 def _parts(change: AskedChange) -> list[Part]:
     """Each rule that comes, goes, or says something else than in the version that it was made from."""
-    before = PolicySet.objects.filter(workspace_id=change.workspace_id, version=change.base).first()
+    before = only(PolicySet.objects.filter(workspace_id=change.workspace_id, version=change.base))
     was = lines(list(before.rules.select_related("group").order_by("position"))) if before else []
     drafted = policy.drafted(change.workspace_id, change.wanted["rules"])
     for place, each in enumerate(drafted, 1):

@@ -19,6 +19,7 @@ from access import audit, rules
 from access.errors import BadInput, Forbidden, Refusal
 from access.ids import uuid7
 from access.models import Workspace
+from access.rows import only
 from access.rules import Actor
 from approvals import cases, conditions, decisions, freezes, groups, trying
 from approvals.canonical import CanonicalAction, canonical_json
@@ -114,7 +115,7 @@ def make(of: Wanted, *, by: Actor, shown: str, made_from: ProposedAction | None 
         raise BackTestFirst
     with transaction.atomic():
         Workspace.objects.select_for_update(no_key=True).get(pk=of.workspace_id)  # one at a time, so that they can be counted
-        if first := StandingGrant.objects.filter(pk=pk).first():
+        if first := only(StandingGrant.objects.filter(pk=pk)):
             return first
         if standing(of.workspace_id).count() >= MAX_OPEN:
             raise StandingRefused(f"{MAX_OPEN} stand already. Revoke one first.")

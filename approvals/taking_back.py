@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q
 
 from access import audit
+from access.rows import only
 from access.rules import Actor
 from approvals import decisions, grants, reasons
 from approvals.decisions import No
@@ -94,7 +95,7 @@ def _voided(action: ProposedAction) -> bool:
 
 
 def _why_too_late(action: ProposedAction) -> str:
-    grant = Grant.objects.filter(action=action).first()
+    grant = only(Grant.objects.filter(action=action))
     if action.state != "approved" or grant is None:
         return f"It is {action.state}, so there is no approval to recall."
     if grant.redeemed_at is not None:
@@ -103,7 +104,7 @@ def _why_too_late(action: ProposedAction) -> str:
 
 
 def _same_again(action: ProposedAction, by: Actor, word: str) -> TakenBack:
-    told: Any = Event.objects.filter(run_month=action.run.month, run_id=action.run_id, seq=action.settled_seq).first()
+    told: Any = only(Event.objects.filter(run_month=action.run.month, run_id=action.run_id, seq=action.settled_seq))
     if told is not None and f'"id":"{by.id}"' in told.body:
         return TakenBack(action, action.settled_seq, again=True)
     raise WithdrawnBefore(f"It was {word}.", state=action.state)
@@ -116,5 +117,5 @@ def _check_reason(reason: str) -> None:
 
 def reason_of(action: ProposedAction) -> str:
     """Why it was taken back, in full: for the agent, which must act on it."""
-    kept = Payload.objects.select_related("key").filter(pk=action.closed_why_id).first()
+    kept = only(Payload.objects.select_related("key").filter(pk=action.closed_why_id))
     return (vault.opened(kept) or b"").decode() if kept else ""

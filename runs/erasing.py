@@ -21,6 +21,7 @@ from django.db.models import Q
 from access import audit, rules
 from access.errors import BadInput, Forbidden, Refusal
 from access.models import User
+from access.rows import only
 from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Artifact, Payload
@@ -133,13 +134,13 @@ def of_artifact(run: Run, name: str, version: int | None = None) -> list[UUID]:
 
 def of_event(run: Run, seq: int, role: str = "") -> list[UUID]:
     """The payloads that an event names, or the one in this role."""
-    told = Event.objects.filter(run_month=run.month, run_id=run.pk, seq=seq).values_list("payloads", flat=True).first() or {}
+    told = only(Event.objects.filter(run_month=run.month, run_id=run.pk, seq=seq).values_list("payloads", flat=True)) or {}
     return [UUID(pk) for named, pk in told.items() if role in ("", named)]
 
 
 def roles_of(run: Run, seq: int) -> list[str] | None:
     """The names under which an event has texts; None if there is no such event."""
-    told = Event.objects.filter(run_month=run.month, run_id=run.pk, seq=seq).values_list("payloads", flat=True).first()
+    told = only(Event.objects.filter(run_month=run.month, run_id=run.pk, seq=seq).values_list("payloads", flat=True))
     return None if told is None else list(told)
 
 

@@ -5,6 +5,7 @@ No part of what happened, and shown to nobody else: it is kept beside the log, o
 
 from uuid import UUID
 
+from access.rows import only
 from access.rules import Actor
 from config import clock
 from runs.models import Glance, Run
@@ -21,4 +22,4 @@ def record(run: Run, *, by: Actor, seq: int) -> None:
 
 def of(run_id: UUID, actor: Actor) -> Glance | None:
     """The last one of this person, if there was one. One query."""
-    return Glance.objects.filter(run=run_id, person=actor.user_id).first() if actor.user_id is not None else None
+    return only(Glance.objects.filter(run=run_id, person=actor.user_id)) if actor.user_id is not None else None

@@ -6,6 +6,7 @@ from django.urls import reverse
 
 from access import rules
 from access.errors import NotFound
+from access.rows import only
 from access.rules import Actor
 from artifacts.models import Payload
 from artifacts.revealing import Place
@@ -18,8 +19,8 @@ def of_event(actor: Actor, parts: Sequence[str]) -> Place:
     run = rules.get(actor, Run, run_id, "runs.events")
     if not (seq.isascii() and seq.isdigit() and len(seq) < 16 and rules.can(actor, "artifacts.view", run.workspace_id, run.team_id)):
         raise NotFound
-    payloads = Event.objects.filter(run_month=run.month, run_id=run.pk, seq=int(seq)).values_list("payloads", flat=True).first() or {}
-    payload = Payload.objects.select_related("key", "erased_by").filter(pk=payloads.get(role)).first()
+    payloads = only(Event.objects.filter(run_month=run.month, run_id=run.pk, seq=int(seq)).values_list("payloads", flat=True)) or {}
+    payload = only(Payload.objects.select_related("key", "erased_by").filter(pk=payloads.get(role)))
     if payload is None:
         raise NotFound
     back = reverse("runs:event", args=(run.pk, int(seq)))

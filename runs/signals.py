@@ -9,6 +9,7 @@ from uuid import UUID
 
 from access import audit, characters
 from access.errors import BadInput, Forbidden
+from access.rows import only
 from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Payload
@@ -65,7 +66,7 @@ def send(run: Run, *, kind: str, key: str, by: Actor, note: str = "") -> Signal:
     if kind in WITH_A_NOTE and not characters.seen_length(note):
         raise BadInput(f"The signal “{kind}” says what the agent should know. Write that into its note.")
     with log.holding(run.pk) as held:
-        first = Signal.objects.filter(run_id=run.pk, actor_id=by.id, key=key).first()
+        first = only(Signal.objects.filter(run_id=run.pk, actor_id=by.id, key=key))
         if first is not None:
             return _same(first, kind, note)
         signal = _receive(held, kind, key, by, note)
@@ -106,7 +107,7 @@ def _paused_with_parent(child: Run) -> bool:
 
 def ending_of(run_id: UUID) -> dict[str, Any] | None:
     """How the run ended: its state, the event that says so, and since when. None while it goes on."""
-    row = Run.objects.filter(pk=run_id).values_list("state", "seq", "ended_at").first()
+    row = only(Run.objects.filter(pk=run_id).values_list("state", "seq", "ended_at"))
     return {"state": row[0], "seq": row[1], "at": row[2]} if row and lifecycle.ended(row[0]) else None
 
 

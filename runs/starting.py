@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from access import audit, rules
 from access.ids import reference
 from access.models import Agent, User
+from access.rows import only
 from access.rules import Actor
 from artifacts import vault
 from runs import log
@@ -297,7 +298,7 @@ def _told(run: Run) -> RunCreated:
 
 
 def _earlier(agent: Agent, key: str, workflow: str | None, given: bytes) -> Run | None:
-    run = Run.objects.select_related("input__key").filter(agent=agent, start_key=key).first()
+    run = only(Run.objects.select_related("input__key").filter(agent=agent, start_key=key))
     if run is None:
         return None
     if run.workflow != (workflow or "") or (run.input is not None and vault.open_bytes(run.input) != given):

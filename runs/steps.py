@@ -21,6 +21,7 @@ from django.db import DatabaseError
 from django.db.models import Q
 
 from access.errors import BadInput, Forbidden, Refusal
+from access.rows import only
 from access.rules import Actor
 from artifacts import vault
 from config import clock
@@ -229,7 +230,7 @@ def begin(run: Run, *, by: Actor, token: int, key: str, given: str, plan_step: i
     """
     step = _step(key)
     with _under(run, token) as held:
-        row = AgentStep.objects.select_related("result__key").filter(run_id=run.pk, step=step).first()
+        row = only(AgentStep.objects.select_related("result__key").filter(run_id=run.pk, step=step))
         if row is not None and row.given != given:
             raise StepReused(f"#{row.seq} tells of it.", seq=row.seq)
         if row is not None and (row.state == "done" or (row.state == "started" and row.token == token)):
@@ -276,7 +277,7 @@ def end(
     if result is not None and len(_bytes(result)) > MAX_RESULT:
         raise BadInput(f"A result has at most {MAX_RESULT} bytes. Keep more as an artifact, and name that.", limit=MAX_RESULT)
     with _under(run, token) as held:
-        row = AgentStep.objects.select_related("result__key").filter(run_id=run.pk, step=step).first()
+        row = only(AgentStep.objects.select_related("result__key").filter(run_id=run.pk, step=step))
         if row is None or row.token != token:
             raise NotBegun(f"{row.holder} began it, and was lost." if row else "Nobody has.")
         if row.state != "started":

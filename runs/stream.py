@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 
 from access.errors import NotFound
+from access.rows import only
 from artifacts import vault
 from runs.errors import BadCursor, CursorAhead
 from runs.lifecycle import ended
@@ -67,7 +68,7 @@ def head_of(run_id: UUID) -> tuple[int, str]:
 
 
 def _head(run_id: UUID) -> tuple[date, int, str]:
-    row = Run.objects.filter(pk=run_id).values_list("month", "seq", "state").first()
+    row = only(Run.objects.filter(pk=run_id).values_list("month", "seq", "state"))
     if row is None:
         raise NotFound
     return row

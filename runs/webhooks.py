@@ -24,6 +24,7 @@ from access import audit, hiding
 from access.errors import BadInput, Refusal
 from access.ids import as_uuid
 from access.models import Agent, Workspace
+from access.rows import only
 from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Payload
@@ -167,7 +168,7 @@ def receive(source_id: str, given: Mapping[str, str], body: bytes) -> Received:
     if len(body) > MAX_BODY:
         raise WebhookTooLarge(f"{len(body)} bytes; at most {MAX_BODY} are read.", limit=MAX_BODY)
     pk = as_uuid(source_id)
-    source = WebhookSource.objects.filter(pk=pk, closed_at=None).first() if pk else None
+    source = only(WebhookSource.objects.filter(pk=pk, closed_at=None)) if pk else None
     if source is None:
         raise NotVerified
     told = standard_webhooks.headers(given)
@@ -194,7 +195,7 @@ def _secrets(source: WebhookSource) -> list[str]:
 
 def _there(source: WebhookSource, delivery: str, digest: str) -> Received | None:
     """What is stored by this id, counted once more; None if nothing is. WebhookReused."""
-    first = ReceivedWebhook.objects.filter(source=source, delivery=delivery).first()
+    first = only(ReceivedWebhook.objects.filter(source=source, delivery=delivery))
     if first is None:
         return None
     if first.digest != digest:
@@ -387,7 +388,7 @@ def take_stored(held: Held, wait: WebhookWait) -> bool:
 
 def fed(held: Held, step: str) -> bool:
     """Whether a step that waits has its webhook by now, or takes one that came meanwhile. In the caller's transaction."""
-    wait = WebhookWait.objects.filter(run_id=held.row.pk, step=step).first()
+    wait = only(WebhookWait.objects.filter(run_id=held.row.pk, step=step))
     return wait is not None and (wait.webhook_id is not None or (wait.closed_at is None and take_stored(held, wait)))
 
 

@@ -15,6 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from access import audit, rules
 from access.errors import BadInput, Refusal
 from access.models import Workspace
+from access.rows import only
 from access.rules import Actor
 from approvals import decisions, inbox
 from approvals.models import Decision, ProposedAction
@@ -60,7 +61,7 @@ def steps(workspace_id: UUID) -> list[EscalationStep]:
 
 
 def remind_before(workspace_id: UUID) -> timedelta:
-    return Chase.objects.filter(pk=workspace_id).values_list("remind_before", flat=True).first() or REMIND_BEFORE
+    return only(Chase.objects.filter(pk=workspace_id).values_list("remind_before", flat=True)) or REMIND_BEFORE
 
 
 def set_reminder(workspace_id: UUID, before: timedelta, *, by: Actor) -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 import orjson
 
 from access.models import AskedChange, BreakGlass, RoleChange
+from access.rows import only
 from approvals.models import ProposedAction
 from approvals.notifications.models import Delegation, Notice
 from runs.log import ENGINE, Held
@@ -82,7 +83,7 @@ def _notices(run: Held, seq: int, type_: str, body: Mapping[str, Any]) -> Iterab
     elif type_ == "question.answered":
         yield from _answered(run, data["question"], key)
     else:
-        action = ProposedAction.objects.filter(pk=data["action"]).first()
+        action = only(ProposedAction.objects.filter(pk=data["action"]))
         if action is not None and not (type_ == "action.proposed" and action.state != "waiting"):
             kind = {"action.proposed": "waits"}.get(type_, type_.removeprefix("action."))
             yield _of_action(run, action, kind, key, to=data.get("to"))
@@ -93,7 +94,7 @@ def _answered(run: Held, question: str, key: str) -> Iterable[Notice]:
     for text in rows.values_list("body", flat=True)[:50]:
         body = orjson.loads(text)
         if body["data"]["question"] == question and body["actor"]["kind"] == "human":
-            action = ProposedAction.objects.filter(pk=body["data"].get("action")).first()
+            action = only(ProposedAction.objects.filter(pk=body["data"].get("action")))
             if action is not None:
                 yield _of_action(run, action, "answered", key, to=body["actor"]["id"])
             return

@@ -13,6 +13,7 @@ from django.db.models import Count
 
 from access import rules
 from access.models import User
+from access.rows import only
 from access.rules import Actor
 from approvals.notifications import chasing, delegation, preferences, quiet, wording
 from approvals.notifications.models import Delegation, Delivery, Message, Webhook
@@ -70,7 +71,7 @@ class Told:
 def settings(actor: Actor, typed: Wishes | None = None) -> dict[str, Any]:
     """The person's own page. `typed`: what was chosen and could not be kept."""
     wishes = typed or preferences.of(actor.user_id)
-    hook = Webhook.objects.filter(pk=actor.user_id).first()
+    hook = only(Webhook.objects.filter(pk=actor.user_id))
     decides = actor.somewhere("approvals.decide")
     return {
         "rows": list(_rows(actor, wishes)),

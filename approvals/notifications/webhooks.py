@@ -24,6 +24,7 @@ from django.db import transaction
 from access import audit
 from access.errors import BadInput
 from access.models import User
+from access.rows import only
 from access.rules import Actor
 from approvals.notifications.models import Message, Webhook
 from approvals.notifications.outcomes import Failed, Outcome, Sent
@@ -65,7 +66,7 @@ def set_up(workspace_id: UUID, *, by: Actor, url: str) -> str:
 def rotate(*, by: Actor) -> str:
     """A new secret, shown this once. The old one signs too for a day. Empty if there is no webhook."""
     with transaction.atomic(durable=True):
-        hook = Webhook.objects.select_for_update(no_key=True).filter(user_id=by.user_id).first()
+        hook = only(Webhook.objects.select_for_update(no_key=True).filter(user_id=by.user_id))
         if hook is None:
             return ""
         secret = new_secret()
@@ -77,7 +78,7 @@ def rotate(*, by: Actor) -> str:
 
 def remove(*, by: Actor) -> None:
     with transaction.atomic(durable=True):
-        hook = Webhook.objects.filter(user_id=by.user_id).first()
+        hook = only(Webhook.objects.filter(user_id=by.user_id))
         if hook is not None:
             Webhook.objects.filter(pk=hook.pk).delete()
             audit.record(by, "webhook_removed", workspace_id=hook.workspace_id)
@@ -85,7 +86,7 @@ def remove(*, by: Actor) -> None:
 
 def send(message: Message, items: Sequence[Item]) -> Outcome:
     """Post it. Anything but a 2xx is a failure; 410 means that nobody wants it there any more."""
-    hook = Webhook.objects.filter(user_id=message.user_id).first()
+    hook = only(Webhook.objects.filter(user_id=message.user_id))
     if hook is None:
         return Failed("no webhook", retryable=False)
     body = _body(message, items)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from access.rows import only
 from config import clock
 from runs import log, signals
 from runs.engine import reads
@@ -80,7 +81,7 @@ def _begin(walk: Walk, step: str, name: str, given: dict[str, Any], plan_step: i
 
     with walk.hold() as run:
         if name != SIGNAL:
-            source = WebhookSource.objects.filter(workspace_id=run.row.workspace_id, name=name, closed_at=None).first()
+            source = only(WebhookSource.objects.filter(workspace_id=run.row.workspace_id, name=name, closed_at=None))
             if source is None:
                 raise Parked("error", step=step, detail=f"It waits for a webhook of {name[:60]}, and there is no such source.")
             webhooks.open_wait(run, source, step, given["match"])
@@ -122,7 +123,7 @@ def _give_up(walk: Walk, entry: JournalEntry, plan_step: int | None) -> Record |
     from runs import webhooks
 
     with walk.hold() as run:
-        wait = WebhookWait.objects.filter(run_id=walk.id, step=entry.step).first()
+        wait = only(WebhookWait.objects.filter(run_id=walk.id, step=entry.step))
         if wait is not None and not webhooks.close(wait):
             return None
         result = {"seq": run.row.seq, "timed_out": True}

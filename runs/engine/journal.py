@@ -19,7 +19,7 @@ import orjson
 
 from access import inserting
 from access.inserting import Statement
-from access.rows import copied, made
+from access.rows import copied, made, only
 from artifacts import vault
 from artifacts.models import Payload
 from config import clock
@@ -145,7 +145,7 @@ class _Recorded:
                 self._read_page()
                 found = self._ahead.pop(step, None)
             if found is None and not (self._all_read and self._all_kept):
-                found = JournalEntry.objects.select_related("result__key").filter(run_id=self.run_id, step=step).first()
+                found = only(JournalEntry.objects.select_related("result__key").filter(run_id=self.run_id, step=step))
             if found is not None:
                 self._give(step, found)
         return found

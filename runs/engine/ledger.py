@@ -10,6 +10,7 @@ from uuid import UUID
 import orjson
 from django.db.models import QuerySet
 
+from access.rows import only
 from artifacts.models import Payload
 from runs import log
 from runs.lifecycle import State
@@ -190,7 +191,7 @@ def _undone_by(row: Run, path: tuple[int, ...]) -> str | None:
     """The key of the effect that the last event of the path tells of; those before it lead to the child run in whose log that is."""
     for at, seq in enumerate(path, 1):
         type_ = "effect.done" if at == len(path) else "child.started"
-        told = Event.objects.filter(run_month=row.month, run_id=row.pk, seq=seq, type=type_).values_list("body", flat=True).first()
+        told = only(Event.objects.filter(run_month=row.month, run_id=row.pk, seq=seq, type=type_).values_list("body", flat=True))
         if told is None:
             return None
         data = orjson.loads(told)["data"]

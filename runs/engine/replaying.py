@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 
 from access.errors import Refusal
+from access.rows import only
 from artifacts import vault
 from artifacts.redaction import redact
 from runs.engine import forking, workflow
@@ -310,7 +311,7 @@ class Renditions:
 
     def _told(self, entry: JournalEntry) -> dict[str, Shown]:
         """The texts of the event that something was told with."""
-        told = Event.objects.filter(run_month=self.run.month, run_id=self.run.pk, seq=entry.seq).values_list("payloads", flat=True).first()
+        told = only(Event.objects.filter(run_month=self.run.month, run_id=self.run.pk, seq=entry.seq).values_list("payloads", flat=True))
         kept = vault.shown(UUID(pk) for pk in (told or {}).values())
         return {role: Shown(kept[UUID(pk)].text, kept[UUID(pk)].label) for role, pk in (told or {}).items() if UUID(pk) in kept}
 

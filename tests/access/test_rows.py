@@ -1,5 +1,6 @@
 """Rows that are found, made and copied without Django's detours are as Django finds, makes and copies them."""
 
+import re
 from copy import copy
 from uuid import uuid4
 
@@ -9,8 +10,11 @@ from django.test.utils import CaptureQueriesContext
 
 from access.models import User
 from access.rows import copied, made, only
+from access.rules import person
+from approvals import decisions
 from artifacts.models import Payload
 from runs.models import JournalEntry, Run
+from tests.approvals.mailing import propose_mail, sent
 
 RANDOM = ("id", "created_at", "started_at")  # another each time, by whoever it is made
 
@@ -56,3 +60,14 @@ def test_the_only_row_is_found_without_putting_any_in_order(cast):
         assert only(User.objects.filter(pk=cast.riley.pk)) == cast.riley
         assert only(User.objects.filter(pk=uuid4())) is None
     assert len(asked) == 2 and not any("ORDER BY" in each["sql"] for each in asked)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_on_the_way_of_an_action_no_row_that_is_there_once_is_looked_for_in_an_order(cast):
+    sent.clear()
+    with CaptureQueriesContext(connection) as asked:
+        proposed = propose_mail(cast)
+        decisions.decide(proposed.action, reviewer=person(cast.riley.pk), verdict="approved", digest=proposed.action.digest)
+        assert proposed.walk() == "succeeded" and len(sent) == 1
+    by_key = re.compile(r'ORDER BY ("\w+"\."id"|1) ASC LIMIT 1\b')  # which is what `first()` makes of a query without an order
+    assert [each["sql"] for each in asked if by_key.search(each["sql"])] == []
