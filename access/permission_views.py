@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from access import paging, permissions, places, reasons, role_history, roles, rules, second_admin, step_up, teams
 from access.errors import NotFound, Refusal
 from access.models import Role
-from access.permissions import READ
+from access.permissions import READ, Cell, Group, Right
 from access.places import Place
 from access.role_models import RoleChange, RoleVersion
 from access.roles import Wanted
@@ -35,7 +35,6 @@ def page(request: HttpRequest) -> HttpResponse:
         "roles": found,
         "groups": _matrix(found, second=second),
         "seldom": permissions.SELDOM,
-        "never": permissions.NEVER,
         "labels": permissions.reveals(found),
         "teams": there,
         "named": teams.named(there.rows) if there.rows else [],
@@ -90,9 +89,7 @@ def version(request: HttpRequest, role_id: int, version: int) -> HttpResponse:
         "place": here,
         "role": found,
         "then": then,
-        "groups": [
-            (name, [(each, permissions.cell(each.capability, then.holds)) for each in rights]) for name, rights in permissions.groups()
-        ],
+        "groups": [(group.name, [(each, *_reach(each, then)) for each in group.rights]) for group in permissions.groups()],
         "since": _compared(before.holds, then.holds) if before else None,
         "until": _compared(then.holds, rules.held_by(found)),
         "why": reasons.shown([then.why]).get(then.why, "") if then.why else "",
@@ -180,7 +177,6 @@ def _drawn(
         "groups": groups,
         "moved": moved,
         "stays": permissions.stays(now, moved) if moved else [],
-        "never": permissions.NEVER,
         "now": now,
         "labels": permissions.labels(wanted.holds),
         "holders": [(user, in_teams.get(user.pk, ())) for user in holders[:HELD_BY]],
@@ -262,12 +258,19 @@ def _versions(found: Role) -> list[dict[str, Any]]:
     return [{"of": each, "why": words.get(each.why, "")} for each in all_of]
 
 
-def _matrix(found: list[Role], *, second: bool) -> list[tuple[str, list[tuple[permissions.Right, list[permissions.Cell]]]]]:
+def _matrix(found: list[Role], *, second: bool) -> list[Group[tuple[Right, list[Cell]]]]:
     held = [rules.held_by(each) for each in found]
-    return [
-        (name, [(each, [permissions.cell(each.capability, of, second=second) for of in held]) for each in rights])
-        for name, rights in permissions.groups()
-    ]
+
+    def row(right: Right) -> tuple[Right, list[Cell]]:
+        return right, [permissions.cell(right.capability, holds, second=second) for holds in held]
+
+    return [Group(of.name, [row(each) for each in of.rights], of.never) for of in permissions.groups()]
+
+
+def _reach(of: Right, then: RoleVersion) -> tuple[int, str]:
+    """How far a right reached in a version of a role, and in words."""
+    reaches = permissions.level(of.capability, then.holds)
+    return reaches, permissions.LEVELS[reaches]
 
 
 def _compared(before: Any, after: Any) -> dict[str, list[tuple[str, str, str]]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from django.db.models import Model
@@ -14,6 +14,7 @@ from access.rules import Actor
 
 READ = ("access.manage", "policies.manage", "audit.view")  # one of these, to see the page of permissions
 M = TypeVar("M", bound=Model)
+R = TypeVar("R")
 
 
 def found(actor: Actor, model: type[M], pk: object, capability: str | None, *, related: tuple[str, ...] = ()) -> M:
@@ -42,11 +43,24 @@ class Right:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What one role has of one right: a tick, a dash, or words."""
+class Group(Generic[R]):
+    """Rights that are drawn together, each as the page needs it. `never`: what no role may ever, drawn with them; most have none."""
 
-    held: bool
+    name: str
+    rights: Sequence[R]
+    never: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one role has of one right: a tick, a dash, or words. `level`: how far it reaches, as `level` says."""
+
+    level: int
     words: str = ""
+
+    @property
+    def held(self) -> bool:
+        return self.level > 0
 
 
 @dataclass(frozen=True)
@@ -107,33 +121,33 @@ ACT = (
         "payloads.erase", "Erase payloads for good", "The content and its key; the log keeps that it was there", "erase payloads for good"
     ),
 )
-GROUPS = (("See", SEE), ("Decide", DECIDE), ("Act", ACT))
+NEVER = "Decide on a run they own"  # fixed for every role: the gate holds it
+GROUPS = (Group("See", SEE), Group("Decide", DECIDE, NEVER), Group("Act", ACT))
 LEVELS = ("No", "Own team", "Everywhere")
 # what a right opens, where it does so in the own teams alone
 OWN = {"runs": "the runs of their own teams", "actions": "the actions of their own teams", "artifacts": "the artifacts of their own teams"}
 # what the page of permissions folds away: who needs it looks for it
 SELDOM = frozenset(("approvals.view", "artifacts.view", "audit.view", "approvals.freeze", "redaction.manage", "payloads.erase"))
-NEVER = "Decide on a run they own"  # fixed for every role: the gate holds it
 
 
-def groups() -> list[tuple[str, list[Right]]]:
-    """The rights that people can have, in the order in which they are drawn. One that has no words here yet is drawn with the house's."""
-    known = {right.capability for _, rights in GROUPS for right in rights}
+def groups() -> list[Group[Right]]:
+    """The rights that people can have, in the order in which they are drawn. One that has no words here yet is drawn with the last."""
+    known = {right.capability for group in GROUPS for right in group.rights}
     rest = [_unnamed(each) for each in rules.CAPABILITIES if each in rules.PEOPLES and each not in known]
-    return [
-        (name, [each for each in rights if each.capability in rules.PEOPLES] + (rest if name == "Act" else [])) for name, rights in GROUPS
-    ]
+    found = [[each for each in group.rights if each.capability in rules.PEOPLES] for group in GROUPS]
+    found[-1] += rest
+    return [replace(group, rights=rights) for group, rights in zip(GROUPS, found, strict=True)]
 
 
 def moved(now: Collection[str], then: Collection[str]) -> list[Right]:
     """The rights that a change moves."""
-    return [each for _, rights in groups() for each in rights if level(each.capability, now) != level(each.capability, then)]
+    return [each for group in groups() for each in group.rights if level(each.capability, now) != level(each.capability, then)]
 
 
-def stays(now: Collection[str], moved: Collection[Right]) -> list[tuple[str, list[tuple[Right, str]]]]:
+def stays(now: Collection[str], moved: Collection[Right]) -> list[Group[tuple[Right, str]]]:
     """What a role may do and a change leaves alone, in its groups, and how far it reaches. What it may not is not listed."""
-    found = [(name, [(each, _reaches(each.capability, now)) for each in rights if each not in moved]) for name, rights in groups()]
-    return [(name, kept) for name, rights in found if (kept := [(each, words) for each, words in rights if words])]
+    found = [(group, [(each, _reaches(each.capability, now)) for each in group.rights if each not in moved]) for group in groups()]
+    return [Group(of.name, kept, of.never) for of, rights in found if (kept := [(each, words) for each, words in rights if words])]
 
 
 def _reaches(capability: str, holds: Collection[str]) -> str:
@@ -143,7 +157,7 @@ def _reaches(capability: str, holds: Collection[str]) -> str:
 def right(held: str) -> Right:
     """A right as a role has it: one for the own teams alone says so in its title."""
     capability = held.removesuffix(rules.TEAM)
-    found = next((each for _, rights in groups() for each in rights if each.capability == capability), _unnamed(capability))
+    found = next((each for group in groups() for each in group.rights if each.capability == capability), _unnamed(capability))
     return found if held == capability else replace(found, title=f"{found.title}, own team")
 
 
@@ -155,11 +169,11 @@ def level(capability: str, holds: Collection[str]) -> int:
 def cell(capability: str, holds: Collection[str], *, second: bool = False) -> Cell:
     """`second`: changes of roles take a second admin here."""
     if capability == "access.manage" and capability in holds and second:
-        return Cell(True, "Needs a second admin")
+        return Cell(2, "Needs a second admin")
     reaches = level(capability, holds)
     if capability == "reveal.personal" and not reaches and level("approvals.decide", holds):
-        return Cell(False, "Open action only")
-    return Cell(bool(reaches), LEVELS[1] if reaches == 1 else "")
+        return Cell(0, "Open action only")
+    return Cell(reaches, LEVELS[1] if reaches == 1 else "")
 
 
 def effects(workspace_id: UUID, people: int, more: Sequence[str], less: Sequence[str]) -> list[Effect]:

@@ -302,6 +302,8 @@ def fetches(file: str, node: ast.AST) -> Found:
             return [word]
         case ast.Call(func=ast.Attribute(value=value, attr=verb)) if VIEWS.search(file) and verb in FETCHES:
             return [f"{'.'.join(chain(value))}.{verb}()"] if _of_all(value) and not FOUND.get(file, set()) & set(chain(value)) else []
+        case ast.Call(func=ast.Name(id="only"), args=[value]) if VIEWS.search(file):
+            return [f"only({'.'.join(chain(value))})"] if _of_all(value) and not FOUND.get(file, set()) & set(chain(value)) else []
         case ast.Subscript(value=value, slice=ast.Constant() | ast.UnaryOp()) if VIEWS.search(file):
             return [f"{'.'.join(chain(value))}[…]"] if _of_all(value) and not FOUND.get(file, set()) & set(chain(value)) else []
     return []
@@ -420,6 +422,17 @@ def test_templates_escape_everything():
     assert [name(path) for path in templates() if re.search(UNESCAPED, COMMENTS.sub("", path.read_text("utf-8")))] == []
 
 
+def words_decided_by(text: str) -> Found:
+    """Words of the page by which a template decides: Python gives it a kind or a flag, and words may be put otherwise."""
+    conditions = re.findall(r"{%\s*(?:if|elif)\s(.*?)%}", COMMENTS.sub("", text))
+    return [word for each in conditions for word in re.findall(r"""(?:[=!]=|\bin)\s*["']([A-Z][^"']*)["']""", each)]
+
+
+def test_templates_decide_by_kinds_and_not_by_words():
+    assert [f"{name(path)}: {word}" for path in templates() for word in words_decided_by(path.read_text("utf-8"))] == []
+    assert words_decided_by('{% if name == "Decide" %}{% elif value != "Nobody" and kind == "own" %}{% endif %}') == ["Decide", "Nobody"]
+
+
 def html_in_code(file: str, node: ast.AST) -> Found:
     found = inline_in(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) and "<" in node.value else []
     return [each for each in found if not (file in FRAMED and each in ("an inline style", "a style attribute"))]
@@ -512,6 +525,7 @@ def test_every_migration_can_be_taken_back():
         (fetches, "runs/views.py", "Run.objects.filter(pk=1).first()"),
         (fetches, "runs/views.py", "Run.objects.order_by('x').values_list('pk').alast()"),
         (fetches, "runs/views.py", "Run.objects.filter(pk=1)[0]"),
+        (fetches, "runs/views.py", "only(Run.objects.select_related('x').filter(pk=1))"),
         (fetches, "runs/api.py", "Run.objects.filter(pk=1).latest()"),
         (fetches, "runs/other.py", "from django.shortcuts import get_object_or_404"),
         (clocks, "runs/x.py", "datetime.now(UTC)"),

@@ -9,7 +9,7 @@ from typing import Any
 from approvals.both_parts import compare
 from approvals.canonical import CanonicalAction, pointer
 from approvals.cards.drawing import address, address_in, attachments, how, outside, reaching, rest, sum_of, take, warns_at
-from approvals.cards.parts import MOST_ROWS, Card, Field, Html, Line, Setting
+from approvals.cards.parts import MOST_ROWS, Address, Card, Field, Html, Line, Setting
 from artifacts import markup
 
 # names under which tools carry the parts of a message
@@ -120,10 +120,17 @@ def _addressed(action: CanonicalAction, setting: Setting, left: dict[str, Any], 
     places = [path if isinstance(value, str) else f"{path}/{i}" for i in range(len(texts))]
     reached = {address_in(text) for text in texts}
     covers = tuple(pointer("recipients", i) for i, to in enumerate(action.recipients) if address_in(to) in reached)
-    addresses = tuple(address(text, at, setting, action.recipients) for text, at in zip(texts, places, strict=True))
+    addresses = tuple(_told(address(text, at, setting, action.recipients), names) for text, at in zip(texts, places, strict=True))
     beside = tuple(warn for warn in setting.warns if warn.at == path and path not in places)
     empty = not addresses
-    return Field(path, title, name, "Nobody" if empty else value, "empty" if empty else "addresses", addresses, beside, covers=covers)
+    return Field(path, title, name, value, "nobody" if empty else "addresses", addresses, beside, covers=covers)
+
+
+def _told(found: Address, names: Sequence[str]) -> Address:
+    """Of who sends nothing is told beside it; of where answers go not how often it was written to, for this is not sent there."""
+    if names is FROM:
+        return replace(found, outside=False, sent=None)
+    return replace(found, sent=None) if names is REPLY_TO else found
 
 
 def _sending(action: CanonicalAction) -> Line:

@@ -35,7 +35,7 @@ class Warn:
 
 @dataclass(frozen=True)
 class Address:
-    """One address as it is written, and what is known of it. `sent` is how many messages went there before; None is not known."""
+    """One address as it is written, and what is told of it: that it is `outside`; `sent`, how many went there before, None for nothing."""
 
     text: str
     path: str
@@ -59,7 +59,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Field:
-    """One argument. `shape`: text, long, number, flag, empty, list, json or addresses; `name` is its own name in the tool's schema."""
+    """One argument. `shape`: text, long, number, flag, empty, list, json, addresses or nobody; `name` is as the tool's schema has it."""
 
     path: str
     title: str

@@ -171,7 +171,7 @@ def test_what_a_change_leaves_alone_is_told_with_how_far_it_reaches_and_what_is_
     now = {"runs.view", "reveal.internal" + rules.TEAM, "approvals.decide", "runs.start"}
     moved = permissions.moved(now, now - {"runs.start"})
     assert [each.capability for each in moved] == ["runs.start"]
-    told = {name: [(right.title, reaches) for right, reaches in rights] for name, rights in permissions.stays(now, moved)}
+    told = {group.name: [(right.title, reaches) for right, reaches in group.rights] for group in permissions.stays(now, moved)}
     assert told == {
         "See": [
             ("Runs and evidence", "Everywhere"),
@@ -186,7 +186,7 @@ def test_the_page_folds_rights_that_are_seldom_looked_for_and_names_who_is_in_a_
     ada = browser(cast.ada)
     page = ada.get("/permissions").content.decode()
     assert page.count('<tr class="rest">') == len(permissions.SELDOM) and f"{len(permissions.SELDOM)} more rights" in page
-    assert {right.capability for _, rights in permissions.groups() for right in rights} >= permissions.SELDOM
+    assert {right.capability for group in permissions.groups() for right in group.rights} >= permissions.SELDOM
     assert "There are no teams" in page
     team = teams.make(cast.workspace.pk, "Billing", by=actor(cast.ada), why="They are many.")
     teams.add(team, cast.riley.pk, by=actor(cast.ada), why="Works there.")
