@@ -15,7 +15,6 @@ from access.change_models import AskedChange
 from access.errors import Refusal
 from access.places import Place
 
-WAITS_FOR = 3  # people that are named
 READ = "audit.view"
 
 
@@ -77,7 +76,7 @@ def _drawn(request: HttpRequest, here: Place, change: AskedChange, error: Refusa
         "change_answer": said.get(change.answer, ""),
         "mine": change.asked_by_id == request.actor.user_id,
         "may": may,
-        "seconds": others[:WAITS_FOR] + ([f"{len(others) - WAITS_FOR} others"] if len(others) > WAITS_FOR else []),
+        "seconds": others,
         "error": error,
         "typed": request.POST.get("why", "")[: 2 * reasons.MAX_REASON],
         "room": "permissions",

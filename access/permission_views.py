@@ -19,7 +19,6 @@ from access.places import Place
 from access.role_models import RoleChange, RoleVersion
 from access.roles import Wanted
 
-WAITS_FOR = 3  # admins that are named
 HELD_BY = 12  # people that are named
 
 
@@ -220,7 +219,7 @@ def _second(request: HttpRequest, workspace_id: UUID, change: RoleChange | None)
         "refusal": request.POST.get("why", "")[: 2 * reasons.MAX_REASON] if change else "",
         "mine": change is not None and change.asked_by_id == request.actor.user_id,
         "needs_second": roles.needs_second(workspace_id),
-        "seconds": others[:WAITS_FOR] + ([f"{len(others) - WAITS_FOR} others"] if len(others) > WAITS_FOR else []),
+        "seconds": others,
     }
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
-from access import naming
+from access import naming, wording
 from access.errors import Refusal
 from access.models import User
 from access.rules import Actor
@@ -16,7 +16,7 @@ from approvals import background, decisions, delivery, editing, standing_grants,
 from approvals.background import Background, Stage
 from approvals.cards import Warn, sum_of
 from approvals.decisions import No, Yes
-from approvals.figures import listed, number, ordinal
+from approvals.figures import number, ordinal
 from approvals.models import Decision, Grant, ProposedAction
 from approvals.notifications import standing
 from approvals.threads import Thread
@@ -293,9 +293,9 @@ def _who_more(action: ProposedAction, actor: Actor, people: Sequence[User], may:
     elif actor.id in voted:
         yield "You have."
     else:
-        yield "You can." if not others else f"You can, and so can {listed(others)}."
+        yield "You can." if not others else f"You can, and so can {wording.listed(others, most=wording.MOST)}."
     if others and (isinstance(may, No) or actor.id in voted):
-        yield f"{listed(others)} can."
+        yield f"{wording.listed(others, most=wording.MOST)} can."
     if str(action.run.owner_id) != actor.id:
         yield f"{action.run.owner.name} owns the run, and so can’t."
     if action.state == "waiting":

@@ -1,8 +1,4 @@
-"""Numbers and names in sentences. Pure."""
-
-from collections.abc import Sequence
-
-from access import wording
+"""Numbers in sentences. Pure."""
 
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 
@@ -14,12 +10,3 @@ def number(count: int) -> str:
 
 def ordinal(count: int) -> str:
     return {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth"}.get(count, f"{count}th")
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """“Riley, Sam and 3 others”."""
-    if not names:
-        return ""
-    if len(names) > most:
-        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} others"
-    return wording.listed(names)

@@ -9,14 +9,13 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access import audit, places, rules
+from access import audit, places, rules, wording
 from access.errors import NotFound, Refusal
 from access.ids import as_uuid
 from access.places import Place
 from access.templatetags.handrail import spell
 from approvals import canonical, freezes, policy, policy_views, policy_words, simulating, simulator_fields, trying
 from approvals.canonical import NotCanonical
-from approvals.figures import listed
 from approvals.models import ProposedAction
 from approvals.simulating import CantTry, Simulated, Wanted
 from approvals.simulator_fields import Field
@@ -95,7 +94,7 @@ def _drawn(
         asked = [rule for rule in policy.rules(here.id) if rule.tool in ("", typed.tool)]
         context["asked"] = policy_words.lines(asked)
     if found is not None:
-        context |= {"needs": _needs(found), "without": _without(found), "able": listed([user.name for user in found.able], most=6)}
+        context |= {"needs": _needs(found), "without": _without(found), "able": wording.listed([user.name for user in found.able], most=6)}
         context |= {"within": spell(found.rule.expires_after.total_seconds()) if found.rule else ""}
     by_htmx = request.headers.get("HX-Request") == "true"  # it draws no answer of another status
     return render(request, "approvals/simulator.html", context, status=error.status if error and not by_htmx else 200)

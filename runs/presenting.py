@@ -138,7 +138,8 @@ class View:
     def deciders_told(self) -> str:
         """Riley Stone or Sam Okoro can decide."""
         names = [("You" if str(person.pk) == self.actor.id else person.name) for person in self.deciders]
-        return f"{_or(names)} can {'decide' if self.story.now.waits_for == 'decision' else 'say what happened'}."
+        may = "decide" if self.story.now.waits_for == "decision" else "say what happened"
+        return f"{wording.listed(names, 'or', most=wording.MOST)} can {may}."
 
     @property
     def raisers_told(self) -> str:
@@ -147,7 +148,7 @@ class View:
             return ""
         holders = self._able("runs.steer")
         names = [person.name for person in holders if str(person.pk) != self.actor.id]
-        named = _or([*names, *(["you"] if len(names) < len(holders) else [])])
+        named = wording.listed([*names, *(["you"] if len(names) < len(holders) else [])], "or", most=wording.MOST)
         return f"{named[:1].upper()}{named[1:]} can raise it." if named else "Nobody here may raise it."
 
     @property
@@ -158,12 +159,12 @@ class View:
         if self.run.handed_to is not None:
             return "You look after it." if str(self.run.handed_to_id) == self.actor.id else f"{self.run.handed_to.name} looks after it."
         names = [person.name for person in self._able("runs.recover") if str(person.pk) != self.actor.id]
-        named = _or([*names, *(["you"] if self.can("runs.recover") else [])])
+        named = wording.listed([*names, *(["you"] if self.can("runs.recover") else [])], "or", most=wording.MOST)
         return f"{named[:1].upper()}{named[1:]} can choose." if named else "Nobody here may choose."
 
     @property
     def steerers_told(self) -> str:
-        return f"{_or(self.steerers)} can steer it."
+        return f"{wording.listed(self.steerers, 'or', most=wording.MOST)} can steer it."
 
     @property
     def state_words(self) -> str:
@@ -346,13 +347,6 @@ WAITING_WORDS = {
     "child": "Waiting for its child run",
 }
 LEDGER_WORDS = {"granted": "approved", "running": "under way", "unknown": "unknown", "failed": "not undone"}
-
-
-def _or(names: list[str]) -> str:
-    """Riley, Sam or Ada; of many the first three."""
-    if len(names) > 4:
-        return f"{', '.join(names[:3])} and {len(names) - 3} others"
-    return wording.listed(names, "or")
 
 
 def view(run: Run, actor: Actor, told: reading.Told | None = None, *, at: int = 0, q: str = "") -> View:

@@ -349,8 +349,8 @@ def server_now() -> str:
 def ask_for(context: template.Context, capability: str = "", otherwise: str = "") -> str:
     """Whom to ask who lacks a right: who can do it, and who can give it. `otherwise`: what is said where nobody can be named."""
     actor = getattr(context.get("request"), "actor", None) or rules.NOBODY
-    able = _either(rules.others_with(actor, capability)) if capability else ""
-    admins = _either(rules.others_with(actor, "access.manage"))
+    able = either(rules.others_with(actor, capability)) if capability else ""
+    admins = either(rules.others_with(actor, "access.manage"))
     told = (f"{able} can do it." if able else "", f"{admins} can give you the right." if admins else "")
     return " ".join(filter(None, told)) or otherwise
 
@@ -358,13 +358,13 @@ def ask_for(context: template.Context, capability: str = "", otherwise: str = ""
 @register.simple_tag(takes_context=True)
 def admins(context: template.Context, otherwise: str = "") -> str:
     """Who of the reader's workspace can let somebody in, by name."""
-    return _either(rules.others_with(getattr(context.get("request"), "actor", None) or rules.NOBODY, "access.manage")) or otherwise
+    return either(rules.others_with(getattr(context.get("request"), "actor", None) or rules.NOBODY, "access.manage")) or otherwise
 
 
-def _either(names: Sequence[str]) -> str:
-    """Ada, Otto or 3 others."""
-    shown = [*names[:3], f"{len(names) - 3} others"] if len(names) > 4 else list(names)
-    return wording.listed(shown, "or")
+@register.filter
+def either(names: Sequence[str]) -> str:
+    """Ada or Otto; of many the first, and how many there are beside."""
+    return wording.listed(names, "or", most=wording.MOST)
 
 
 @register.simple_tag(takes_context=True)
