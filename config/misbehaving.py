@@ -172,7 +172,7 @@ NAMES = {
     "killed-worker": Misbehaviour(
         "its worker is killed",
         "It has read the ticket and asks about the account. Another goes on from there within seconds, and does not read it again.",
-        (("account.read", "delay", 1, {"seconds": 3}),),  # so that it is at work for a while
+        (("account.read", "delay", 1, {"seconds": 8}),),  # so that it is at work until it is killed, and nobody waits for that
         then=kill_worker,
     ),
     "a-day-late": Misbehaviour(
