@@ -142,6 +142,8 @@ class Desk:
         if response.status_code >= 500:
             unknown = "" if method == "GET" else "; what it did before is not known"  # a read does nothing
             raise NoAnswer(f"The desk answered {path} with {response.status_code}{unknown}.")
+        if response.status_code == 408:  # it had not heard the whole request when its patience ended: a caller that stood still, say
+            raise NotReached(f"{path} did not get the whole request in time: {_reason(body)}")
         raise Refused(response.status_code, _reason(body), "refused. {reason} (HTTP {code})")
 
 

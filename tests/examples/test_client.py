@@ -85,6 +85,12 @@ def test_a_desk_that_is_not_there_was_never_asked(world, desk):
         desk.add_note("00932", "Refund due", "crm-1")
 
 
+def test_a_desk_that_did_not_wait_for_the_whole_request_was_not_reached():
+    hasty = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    with scripted_server(hasty, then=lambda connection: connection.recv(65536)) as port, pytest.raises(NotReached):
+        Desk(f"http://127.0.0.1:{port}").add_note("00932", "Refund due", "crm-1")
+
+
 def test_a_message_arrives_once_byte_for_byte_with_its_envelope(world):
     accepted = send(world)
     assert accepted.startswith("250 ")
