@@ -20,7 +20,7 @@ from tests.stack import Stack
 from tests.waiting import until
 
 LEASE = 2  # seconds
-MARGIN = 20.0  # for a machine that is busy with the rest of the tests
+MARGIN = 40.0  # for a machine that is busy with the rest of the tests
 TRIAGES, TAKEN_BACK = 8, 4  # runs, for the points to be spread over
 FOUND_OUT = ("looked-up-update_crm", "looked-up-send_email")  # who follows a dead worker comes by these
 # of each step of the seven, and of each effect with its undoing: before it, while it goes on, when its result is there and not yet kept
@@ -86,6 +86,7 @@ def otto(stack: Stack) -> Iterator[Person]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_worker_killed_at_any_point_leaves_one_message_one_note_and_one_ending(stack, points, riley, otto, capsys):
     known = all_points(stack, points, riley, otto)
     assert known >= EXPECTED, EXPECTED - known
@@ -93,7 +94,7 @@ def test_a_worker_killed_at_any_point_leaves_one_message_one_note_and_one_ending
     for point in armed:
         (points / point).write_text(KILL)
     begin(stack, "2", TRIAGES, TAKEN_BACK)
-    to_the_end(stack, riley, otto, within=150, armed=lambda: [point for point in armed if (points / point).exists()])
+    to_the_end(stack, riley, otto, within=400, armed=lambda: [point for point in armed if (points / point).exists()])
     with capsys.disabled():
         print(f"\n{len(armed)} points, a worker killed at each; {TRIAGES + TAKEN_BACK} runs: {tally(stack)}")
     ended_well(stack)
@@ -103,7 +104,7 @@ def all_points(stack: Stack, points: Path, riley: Person, otto: Person) -> set[s
     """The points that workers come to in one triage and in one run that is undone, when nothing goes wrong."""
     (points / RECORD).touch()
     begin(stack, "1", 1, 1)
-    to_the_end(stack, riley, otto, within=60)
+    to_the_end(stack, riley, otto, within=200)
     found = {line.partition("@")[0] for line in (points / RECORD).read_text().splitlines()}
     (points / RECORD).unlink()
     return found
@@ -121,7 +122,8 @@ def to_the_end(stack: Stack, riley: Person, otto: Person, *, within: float, arme
     def step() -> bool:
         for action in stack.query("SELECT * FROM approvals_proposedaction WHERE state = 'waiting' AND tool = 'send_email'"):
             riley.decide(action, "approved")
-        for asks in stack.query("SELECT id FROM runs_run WHERE workflow = 'taken-back' AND state = 'waiting'"):
+        waiting = stack.query("SELECT id, waiting FROM runs_run WHERE workflow = 'taken-back' AND state = 'waiting'")
+        for asks in (each for each in waiting if "answer" in str(each["waiting"])):  # one that tries again has written no note yet
             otto.post(f"/runs/{UUID(str(asks['id']))}/signals", {"kind": "cancel", "key": "take it back"})
         return not stack.query("SELECT count(*) AS n FROM runs_run WHERE ended_at IS NULL")[0]["n"]
 
