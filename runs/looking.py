@@ -151,11 +151,13 @@ class Then:
 
     @property
     def done(self) -> str:
-        """What stood, and what was undone: “126 times, 2,069 files, 3 undone”."""
+        """What stood, and what was undone: “126 times, 2,069 files, 3 undone”. Of a fork apart what the run before it had done."""
         undone = sum(effect.state == "undone" for effect in self.story.effects)
-        stands = sum(effect.state in ("done", "failed") for effect in self.story.effects)  # failed: it could not be undone
+        there = sum(effect.state == "done" and effect.earlier for effect in self.story.effects)
+        stands = sum(effect.state in ("done", "failed") for effect in self.story.effects) - there  # failed: it could not be undone
         times = "Once" if stands == 1 else f"{stands:,} times" if stands else ""
-        return ", ".join(part for part in (times, *rows.things(self._items), f"{undone:,} undone" if undone else "") if part)
+        apart = [f"{number:,} {word}" for number, word in ((undone, "undone"), (there, "there already")) if number]
+        return ", ".join(part for part in (times, *rows.things(self._items), *apart) if part)
 
     @property
     def decided(self) -> int:

@@ -14,6 +14,7 @@ from runs.engine.journal import result_of
 from runs.models import JournalEntry, Run
 from runs.story.shapes import Rich, Step, Text
 from runs.story.wire import object_of
+from runs.story.work import answerer
 
 SHOWN = 60  # steps that a page offers: of very many, the newest
 DID = {"step": "Used a tool", "child": "Started a run of its own"}
@@ -92,8 +93,8 @@ def _place(entry: JournalEntry, recorded: Recorded | None, shown: Mapping[Any, v
         fields = _fields(forking.changeable(entry, asked), asked, told if isinstance(told, dict) else {})
     title, says = (Step(entry.step),), DID.get(entry.kind, "")
     if entry.kind == "model":
-        says = "A script wrote it" if recorded and recorded.scripted else "A model was asked"
-        says = "A model that is played was asked" if recorded and recorded.played else says
+        who = answerer(scripted=bool(recorded and recorded.scripted), played=bool(recorded and recorded.played))
+        says = f"{who} answered" if entry.state == "done" else f"{who} was asked"
     elif entry.kind == "propose":
         says = _became(entry, free)
         title = title if says == FREE else ("Ask for approval: ", *title)  # what it does comes later, and is no place of its own

@@ -318,7 +318,7 @@ def effect_done(draft: Draft, line: Line) -> None:
     undo: Rich = ("Key ", Code(effect.spelled_key), ". ", *effect.told) if effect.spelled_key else effect.told
     said: Rich = ("The agent says so.",) if line.who.kind == "agent" else ()
     lines = tuple(each for each in (_allowed(draft, action), undo, draft.verified.get(action, ()), said) if each)
-    of = {"tool": tool, "amounts": draft.amounts.get(action, ())}
+    of = {"tool": tool, "amounts": draft.amounts.get(action, ()), "earlier": earlier}
     row = draft.add(line, "effect", (subject or Tool(tool),), icon="out", state="done", lines=lines, **of)
     draft.effect_rows[key] = row.first
     if action:

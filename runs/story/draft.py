@@ -168,7 +168,7 @@ class Draft:
     def came_to_nothing(self) -> bool:
         """Whether what it asked for last was not allowed, and it did nothing outside."""
         last = next(reversed(self.actions.values()), None)
-        done = any(effect.state == "done" for effect in self.effects.values())
+        done = any(effect.state == "done" and not effect.earlier for effect in self.effects.values())
         return last is not None and last.state in ("rejected", "expired") and not done
 
     # sections ----------------------------------------------------------------------------------------------------------------------

@@ -183,13 +183,15 @@ def news(story: Story, seen: int, at: int = 0) -> News:
 
 def came_to(items: Sequence[Item], *, of_step: bool = False) -> str:
     """What folded rows hold, counted: “412 files, 3 decisions, 2 failures”. That a step reached its milestone goes without saying."""
-    done = [row for row in items if row.kind == "effect" and row.state == "done"]
+    there = [row for row in items if row.kind == "effect" and row.state == "done"]
+    done = [row for row in there if not row.earlier]
     failed = [row for row in items if row.state == "failed" or not all(each.ok for each in row.tries)]
     failures = sum(sum(not each.ok for each in row.tries) or 1 for row in failed)
     fine = " retried and fine" if failed and not (of_step or any(row.state for row in failed)) else ""
     reached = sum(row.kind == "milestone" for row in items)
     counted = (
         (0 if things(done) else len(done), "done outside"),
+        (len(there) - len(done), "there already"),
         (sum(row.kind == "effect" and row.state == "undone" for row in items), "undone"),
         (sum(row.kind == "decision" for row in items), "decision"),
         (sum(row.kind == "artifact" for row in items), "artifact"),
@@ -202,7 +204,7 @@ def came_to(items: Sequence[Item], *, of_step: bool = False) -> str:
 
 def things(rows: Iterable[Item]) -> list[str]:
     """Of how many things what was done in these rows is, as its arguments say: “210 files”. No sum of what some of it does not tell."""
-    told = [dict(row.amounts) for row in rows if row.kind == "effect" and row.state == "done"]
+    told = [dict(row.amounts) for row in rows if row.kind == "effect" and row.state == "done" and not row.earlier]
     known = [name for name in (told[0] if told else {}) if all(0 <= each.get(name, -1) <= MOST for each in told)]
     sums = {name: sum(each[name] for each in told) for name in known}
     return [f"{number:,} {name[:-1] if number == 1 else name}" for name, number in sums.items() if number]

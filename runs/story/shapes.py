@@ -199,6 +199,7 @@ class Item:
     ends: int = 0  # the last event before the next row's first, of those that it stands for
     tool: str = ""  # whose use it tells of
     amounts: tuple[tuple[str, int], ...] = ()  # of how many things that was: (("files", 16),)
+    earlier: bool = False  # an effect that the run before this fork had: here it was only found
 
     @property
     def is_over(self) -> bool:

@@ -278,7 +278,11 @@ def _model_title(line: Line) -> Rich:
 
 def who_answered(line: Line) -> str:
     """Who answered as a model: one, a script in its place, or the one that the demo's own provider plays."""
-    return "A script" if line.flag("scripted") else "The demo’s model" if line.word("endpoint") == "played" else "The model"
+    return answerer(scripted=line.flag("scripted"), played=line.word("endpoint") == "played")
+
+
+def answerer(*, scripted: bool, played: bool) -> str:
+    return "A script" if scripted else "The demo’s model" if played else "The model"
 
 
 def _model_lines(line: Line) -> Iterator[Rich]:

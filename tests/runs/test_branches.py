@@ -85,7 +85,7 @@ def test_the_page_says_of_each_step_who_did_it_and_who_was_asked(cast, otto, run
     steps = [each for each in told if each.startswith(("Look", "2. ", "3. ", "4. "))]
     assert steps == [
         "LookUsed a tool",
-        "2. Phrase itA script wrote it",
+        "2. Phrase itA script answered",
         "3. Ask for approval: Say itPeople approved it",
         f"4. Note it{FREE}",
     ]

@@ -392,6 +392,19 @@ def test_what_was_undone_is_not_among_what_stood_at_a_place_nor_among_its_things
     assert [(at, looking.Then(fold(log.lines, at), log.lines, at).done) for at, _ in told] == told
 
 
+def test_what_a_fork_found_done_is_counted_apart_from_what_it_did() -> None:
+    log = lines.begun(YEARS)
+    log.add("run.forked", {"parent": lines.NOTE, "ref": "RN-AAAA", "seq": 9, "step": "x#1", "taken": 1, "plan_steps": [1]}, who="riley")
+    action = f"{1:032d}"
+    lines.propose(log, action, "put_away", "write", needs=0, subject="Put files away")
+    log.add("effect.done", {"tool": "put_away", "key": "its", "can_undo": True, "action": action}, subject="Put files away")
+    story = fold(log.lines)
+    assert [effect.earlier for effect in story.effects] == [True]
+    assert looking.Then(story, log.lines, len(log.lines)).done == "1 there already"
+    told = rows.came_to([item for section in story.sections for item in section.items])
+    assert told.startswith("1 there already") and "done outside" not in told
+
+
 def test_gaps_name_what_is_alike_only_if_it_is_all_of_one_kind() -> None:
     assert rows._names(Counter({"Read scan": 40, "Move files": 24})) == "64 alike"
 
