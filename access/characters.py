@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")
 ALLOWED = "\n\t"
+MARKS = {"Mn", "Me"}
 # letters and symbols by category, blank to the eye: fillers, braille blank, grapheme joiner, Khmer inherent vowels
 BLANK = "\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5"
 # right after a pictograph these only choose its colour drawing
 PRESENTATION = "\ufe0e\ufe0f"
 SELECTORS = (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), *range(0x180B, 0x1810))  # of variants
 MARKS_IN_A_ROW = 3
+MOST_OF_ONE = 32  # code points that one character as people see it is made of, at most; real ones have fewer than half of that
+VIRAMA = 9  # the combining class of what joins two consonants of an Indic script
 NAMES = {
     0x00: "Null",
     0x07: "Bell",
@@ -39,6 +42,8 @@ LOOKALIKES = (
 # Latin letters and digits in disguise: full width, and mathematical alphabets
 DISGUISED = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
 ASCII_HIDDEN = re.compile(r"(?:(?!\r\n)[\x00-\x08\x0b-\x1f\x7f])+")
+FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+JAMO = re.compile("[\u1100-\u115f\ua960-\ua97c\uac00-\ud7a3\u1160-\u11ff\ud7b0-\ud7fb][\u1160-\u11ff\ud7b0-\ud7fb]")
 WORD = re.compile(r"(\w+)")
 LATIN = re.compile("[A-Za-z]")
 SUSPECT = re.compile(f"([{LOOKALIKES}{DISGUISED}])")
@@ -109,6 +114,41 @@ def seen_length(text: str) -> int:
     return len(_hidden_in(text).sub("", text).strip())
 
 
+def whole(text: str, end: int) -> int:
+    """Where a text can end, at `end` or a little before it, without cutting what people see as one character: a letter and its marks, an
+    emoji made of several, a flag. A part of it would be read as another one. After UAX #29, as far as people send it.
+    """
+    end = min(end, len(text))
+    for at in range(end, max(end - MOST_OF_ONE, 0), -1):
+        if at == len(text) or not _goes_on(text, at):
+            return at
+    return 0 if end < MOST_OF_ONE else end  # so many marks are of no letter
+
+
+def _goes_on(text: str, at: int) -> bool:
+    """Whether what stands at a place belongs to the character before it."""
+    before, after = text[at - 1], text[at]
+    if before == "\r" or after.isascii():
+        return before + after == "\r\n"
+    if before == "\u200d" or after in "\u200c\u200d" or unicodedata.category(after).startswith("M"):
+        return True
+    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":  # the colour of a skin, the tags of a flag
+        return True
+    if after in FLAG_LETTERS:  # two letters make a flag, and the third begins the next one
+        return (at - len(text[:at].rstrip(FLAG_LETTERS))) % 2 == 1
+    return unicodedata.combining(before) == VIRAMA and after.isalpha() or bool(JAMO.fullmatch(before + after))
+
+
+def too_marked(text: str) -> list[str | list[Hidden]]:
+    """As `parts`, cut at those marks alone that are piled upon one letter: they would cover what stands above and below it."""
+    found: list[str | list[Hidden]] = []
+    at = 0
+    for match in () if text.isascii() else _piled().finditer(text):
+        found += [text[at : match.start()], [Hidden(char, len(list(same))) for char, same in groupby(match.group())]]
+        at = match.end()
+    return [part for part in (*found, text[at:]) if part]
+
+
 def lookalikes(text: str) -> list[str | Lookalike]:
     """The text cut at letters that pass for Latin ones: of another script in a word with plain Latin letters, or in disguise anywhere.
 
@@ -158,13 +198,20 @@ def _hidden() -> re.Pattern[str]:
     for char in f" {ALLOWED}":
         kinds[ord(char)] = "seen"
     runs = [(kind, len(list(same))) for kind, same in groupby(kinds)]
-    hidden, marks, pictographs = _ranges(runs, {*HIDDEN_CATEGORIES, "Zs", "blank"}), _ranges(runs, {"Mn", "Me"}), _ranges(runs, {"So"})
+    hidden, marks, pictographs = _ranges(runs, {*HIDDEN_CATEGORIES, "Zs", "blank"}), _ranges(runs, MARKS), _ranges(runs, {"So"})
     # CR before LF, one presentation selector after a pictograph or in a keycap, and the first few marks on a letter are as they should be
     single = (
         rf"(?!\r\n)(?!(?<=[{pictographs}])[{PRESENTATION}](?![{PRESENTATION}]))(?!(?<=[0-9#*])\ufe0f\u20e3)[{hidden}]"
         rf"|(?<=[{marks}]{{{MARKS_IN_A_ROW}}})[{marks}]"
     )
     return re.compile(f"(?:{single})+")
+
+
+@cache
+def _piled() -> re.Pattern[str]:
+    """Marks in a row beyond those that a letter may have. Built once, on first use."""
+    marks = _ranges([(kind, len(list(same))) for kind, same in groupby(map(unicodedata.category, map(chr, range(0x110000))))], MARKS)
+    return re.compile(f"(?:[{marks}](?<=[{marks}]{{{MARKS_IN_A_ROW + 1}}}))+")
 
 
 def _ranges(runs: list[tuple[str, int]], wanted: set[str]) -> str:

@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 from django.db.models import Q
 
+from access import characters
 from approvals import sourcing, wordwise
 from approvals.evidence import Evidence
 from approvals.models import ProposedAction
@@ -306,7 +307,8 @@ def _finding(name: str, rendition: str) -> tuple[str, str]:
         title, text = tool.finds(orjson.loads(rendition))
     except Exception:  # the words are a tool's own, and what was redacted in the result may be anything by now
         return "", ""
-    return _printable(plain(title))[:TITLE], gist(_printable(text), QUOTE)
+    title = _printable(plain(title))
+    return title[: characters.whole(title, TITLE)], gist(_printable(text), QUOTE)
 
 
 def _printable(text: str) -> str:

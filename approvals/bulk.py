@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
-from access import rules
+from access import characters, rules
 from access.errors import BadInput, Refusal
 from access.rules import Actor
 from approvals import alike, decisions, exact, forms, gate, inbox, looks, presenting, warned
@@ -337,4 +337,4 @@ def _short(value: Any, most: int = SHORT) -> str:
     if isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()  # one text in an object is read without its braces
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= most else text[: characters.whole(text, most - 1)] + "…"

@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from typing import Any
 
+from access import characters
+
 WRAPPED = 56  # characters; a line that is shorter was ended by who wrote it
 NAMED = 40  # characters of a greeting or a name at the end, at most
 DEPTH = 4  # how far into a record is counted
@@ -132,7 +134,7 @@ def _joined(lines: list[str]) -> str:
 
 def cut(words: str, most: int) -> str:
     """At a space, and never within the mark of something hidden."""
-    kept = words[:most].rsplit(" ", 1)[0]
+    kept = words[: characters.whole(words, most)].rsplit(" ", 1)[0]
     if kept.rfind("⟦") > kept.rfind("⟧"):
         kept = kept[: kept.rfind("⟦")]
     return kept.rstrip(" ,.;:–-") + "…"

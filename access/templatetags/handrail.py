@@ -289,11 +289,12 @@ def glyphs(text: object) -> SafeString:
     Its direction stays its own. A long run of different hidden characters is drawn as one mark that counts them, so that the page
     stays in proportion to the text.
     """
-    drawn = [_hidden(part) if isinstance(part, list) else _seen(part) for part in characters.parts(str(text))]
+    drawn = [hidden(part) if isinstance(part, list) else _seen(part) for part in characters.parts(str(text))]
     return mark_safe(f"<bdi>{''.join(drawn)}</bdi>")  # noqa: S308  each part was escaped
 
 
-def _hidden(run: list[characters.Hidden]) -> SafeString:
+def hidden(run: Sequence[characters.Hidden]) -> SafeString:
+    """Characters that are not seen, each by its code point; of many different ones in a row their number."""
     if len(run) > 8:
         count = sum(one.count for one in run)
         codes = sorted({one.code for one in run}, key=lambda code: int(code[2:], 16))

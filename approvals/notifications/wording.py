@@ -9,7 +9,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from access import second_admin
-from access.characters import has_hidden
+from access.characters import has_hidden, whole
 from access.models import AskedChange
 from approvals.inbox import RISKS
 from approvals.models import Grant
@@ -70,7 +70,8 @@ def when(at: datetime, zone: str) -> str:
 
 def one_line(text: str) -> str:
     """A name as it can stand in a header: one line, nothing that can't be seen, not long."""
-    line = BLANKS.sub(" ", text).strip()[:80]
+    line = BLANKS.sub(" ", text).strip()
+    line = line[: whole(line, 80)]
     return "".join(char for char in line if not has_hidden(char)) or "somebody"
 
 

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from django import template
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from access.templatetags.handrail import breakable, icon
+from access import characters
+from access.templatetags.handrail import breakable, hidden, icon
 from artifacts import markdown
 from artifacts.rendition import UNREADABLE, WORDS, Glyph, Hidden, More, Segment, Text, segments
 from artifacts.revealing import REVEALABLE, Place
@@ -26,6 +28,8 @@ FOLDED = 2000  # lines of JSON that are drawn as a tree
 ADDRESS = WORDS["email"]
 INSET = 12  # steps of indentation that the style sheet tells apart
 LOOKED_AT = 4  # times the wanted length: enough of a rendition to quote from, also when it begins with marks
+# letters of scripts that are written from right to left, and marks that say so: beside them our own words and numbers would change places
+_FROM_RIGHT = re.compile("[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 
 
 @register.filter
@@ -90,7 +94,7 @@ def _counted(count: int, word: str) -> str:
 @register.filter
 def quote(text: str | None, length: int = 140) -> SafeString:
     """The beginning of a rendition on one line, in quotation marks; an ellipsis if there is more."""
-    shown = list(_shortened(segments((text or "").strip()[: length * LOOKED_AT + 400]), length))
+    shown = list(_shortened(_begun((text or "").strip(), length * LOOKED_AT + 400), length))
     return mark_safe(f"“{_drawn(shown)}”") if shown else mark_safe("")  # noqa: S308  each part was escaped
 
 
@@ -113,7 +117,7 @@ def _as_code(path: re.Match[str]) -> str:
 @register.filter
 def one_line(text: str | None, length: int = 200) -> SafeString:
     """The beginning of a rendition on one line, for lists and tables: there of “Ines <an address>” no more than that it is hidden."""
-    return _drawn(_shortened(segments((text or "")[: length * LOOKED_AT + 400]), length), brief=True)
+    return _drawn(_shortened(_begun(text or "", length * LOOKED_AT + 400), length), brief=True)
 
 
 def code_lines(lines: Iterable[tuple[int, SafeString]]) -> SafeString:
@@ -145,11 +149,22 @@ def _coded(line: str) -> tuple[int, SafeString]:
     return len(indent) // 2, format_html("{}{}", named, rendition(rest))
 
 
+def _begun(text: str, most: int) -> list[Segment]:
+    """The parts of the first `most` characters of a rendition, and not half a mark; with how much more there is."""
+    if len(text) <= most:
+        return segments(text)
+    kept = text[:most]
+    if kept.rfind("⟦") > kept.rfind("⟧"):
+        kept = kept[: kept.rfind("⟦")].rstrip("⟦")
+    return [*segments(kept), More(len(text) - len(kept))]
+
+
 def _shortened(parts: Iterable[Segment], length: int) -> Iterator[Segment]:
     left = length
     for part in parts:
         if isinstance(part, More):
-            break
+            yield Text(" …")
+            return
         if not isinstance(part, Text):
             yield part
             left -= 1
@@ -157,7 +172,7 @@ def _shortened(parts: Iterable[Segment], length: int) -> Iterator[Segment]:
         words = " ".join(part.text.split())
         words = (" " if part.text[:1].isspace() and left < length else "") + words + (" " if part.text[-1:].isspace() else "")
         if len(words) > left:
-            yield Text(words[:left].rsplit(" ", 1)[0].rstrip(" ,.;:") + " …")
+            yield Text(words[: characters.whole(words, left)].rsplit(" ", 1)[0].rstrip(" ,.;:") + " …")
             return
         left -= len(words)
         yield Text(words)
@@ -166,17 +181,36 @@ def _shortened(parts: Iterable[Segment], length: int) -> Iterator[Segment]:
 def _drawn(parts: Iterable[Segment], *, brief: bool = False) -> SafeString:
     shown = list(parts)
     around = zip([None, *shown], shown, [*shown[1:], None], strict=False)
-    return mark_safe("".join(_part(before, part, after, brief) for before, part, after in around))  # noqa: S308  each part was escaped
+    drawn = [
+        [_glyphs(each for _, each, _ in run)] if unseen else [_part(*each, brief) for each in run]
+        for unseen, run in groupby(around, lambda each: isinstance(each[1], Glyph))
+    ]
+    whole = "".join(piece for run in drawn for piece in run)
+    if any(isinstance(part, Text) and _FROM_RIGHT.search(part.text) for part in shown):
+        whole = f"<bdi>{whole}</bdi>"
+    return mark_safe(whole)  # noqa: S308  each part was escaped
+
+
+def _glyphs(run: Iterable[Segment]) -> SafeString:
+    """Characters that are not seen: one that comes again is drawn once and counted, so that the page stays in proportion to the text."""
+    codes = [part.code for part in run if isinstance(part, Glyph)]
+    return hidden([characters.Hidden(chr(code), len(list(same))) for code, same in groupby(codes)])
+
+
+def _text(text: str) -> SafeString:
+    """A text with at most a few marks on each letter."""
+    parts = (breakable(part) if isinstance(part, str) else hidden(part) for part in characters.too_marked(text))
+    return mark_safe("".join(parts))  # noqa: S308  each part was escaped
 
 
 def _part(before: Segment | None, part: Segment, after: Segment | None, brief: bool) -> str:
     match part:
         case Text(text):
-            return breakable(_split(text, isinstance(before, Hidden), isinstance(after, Hidden))[1])
+            return _text(_split(text, isinstance(before, Hidden), isinstance(after, Hidden))[1])
         case Hidden():
             return _hidden(before, part, after, brief)
         case Glyph():
-            return format_html('<span class="glyph">{}</span>', part.words)
+            return _glyphs([part])
         case More():
             return format_html('<span class="dim">{}</span>', part.words)
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from artifacts.gist import cut
 from artifacts.templatetags.renditions import one_line, paths, quote, rendition, unbroken
 
 
@@ -57,3 +58,30 @@ def test_a_path_is_drawn_in_type_and_nothing_else_is():
     assert '<code class="nowrap">/tickets/ZN-4825</code> failed with 500.' in drawn
     assert drawn.count("<code") == 1
     assert f"<code>/tickets/{'a' * 40}</code>" in paths(f"/tickets/{'a' * 40}")
+
+
+def test_nothing_is_cut_within_what_people_see_as_one_character():
+    family, flag, letter = "👨\u200d👩\u200d👧\u200d👦", "🇩🇪", "e\u0301"
+    for whole in (family, flag, letter, "👍🏽", "क\u094dष", "각", "1\ufe0f\u20e3"):
+        for length in range(1, 60):
+            for kept in (_flat(one_line(whole * 80, length)).removesuffix(" …"), cut(whole * 80, length).removesuffix("…")):
+                assert kept.replace(whole, "") == "" and len(kept) <= length, (whole, length)
+    assert len(cut("e" + "\u0301" * 300, 100)) == 101, "marks without end are of no letter"
+
+
+def test_what_is_cut_says_so_and_shows_no_half_of_a_mark():
+    for many in range(160, 260):
+        drawn = _flat(one_line("a" + "⟦u202e⟧⟦u202d⟧" * many))
+        assert drawn.endswith("hidden characters …") and "⟦" not in drawn
+    assert _flat(one_line("⟦⟦" * 900)).strip("⟦") == " …"
+
+
+def test_characters_that_are_not_seen_are_counted_and_marks_piled_upon_a_letter_cover_nothing():
+    assert _flat(rendition("a" + "⟦u202e⟧" * 199)) == "aU+202E ×199"
+    assert _flat(rendition("Z" + "\u0301" * 99 + "b")) == "Z\u0301\u0301\u0301U+0301 ×96b"
+    assert _flat(rendition("Việt, שָׁלוֹם, ที่นี่, é́")) == "Việt, שָׁלוֹם, ที่นี่, é́"
+
+
+def test_words_from_right_to_left_keep_their_direction_to_themselves():
+    assert rendition("שלום 123") == "<bdi>שלום 123</bdi>" and one_line("الحساب") == "<bdi>الحساب</bdi>" == one_line("الحساب", 9)
+    assert rendition("Ticket 123") == "Ticket 123"
