@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from access import characters
 from artifacts import detectors, structured
 from artifacts.charsets import Decoded, decode
 from artifacts.detectors import CARD, EMAIL, IBAN, PATH, PHONE, PROMPT, SECRET, Finding
@@ -22,7 +23,22 @@ from artifacts.readings import HIDDEN
 from artifacts.rendition import UNREADABLE, WORDS, Glyph, Hidden, More, Segment, Text, add, add_text, mark, marked, plain, segments
 from artifacts.structured import Piece
 
-__all__ = ["DEFAULT", "Glyph", "Hidden", "More", "Policy", "Rendition", "Text", "hide", "holds", "narrow", "plain", "redact", "segments"]
+__all__ = [
+    "DEFAULT",
+    "Glyph",
+    "Hidden",
+    "More",
+    "Policy",
+    "Rendition",
+    "Text",
+    "beginning",
+    "hide",
+    "holds",
+    "narrow",
+    "plain",
+    "redact",
+    "segments",
+]
 
 MAX_RENDITION = 64 * 1024  # characters
 _BEYOND = 8 * 1024  # looked at past the end, for what begins before it
@@ -102,9 +118,21 @@ def narrow(text: str, *, label: str, policy: Policy = DEFAULT) -> Rendition:
 def hide(text: str, *, label: str = "internal") -> str:
     """Words of ours that may quote somebody else's (an error, a log line), as plain text with words in place of what is hidden."""
     if len(text) > MAX_RENDITION:
-        text = f"{text[:MAX_RENDITION]}…"
+        text = beginning(text[: MAX_RENDITION + _BEYOND], MAX_RENDITION)
     parts = _settled([Text(text)], DEFAULT.hides(label))
     return text if parts == [Text(text)] else "".join(map(str, parts))
+
+
+def beginning(text: str, most: int) -> str:
+    """A text of at most so many characters, to be kept as one of its own; of a longer one its beginning and an ellipsis.
+
+    It does not end within what is hidden in the whole: half of a number or an address is known by no detector.
+    """
+    if len(text) <= most:
+        return text
+    end = characters.whole(text, most - 1)
+    cut = next((found.start for found in detectors.find(text) if found.start < end < found.end), end)
+    return f"{text[:cut].rstrip(' …')}…"
 
 
 @lru_cache(maxsize=4096)  # names come again and again

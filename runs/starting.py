@@ -10,12 +10,13 @@ import orjson
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from access import audit, rules
+from access import audit, characters, rules
 from access.ids import reference
 from access.models import Agent, User
 from access.rows import only
 from access.rules import Actor
 from artifacts import vault
+from artifacts.redaction import beginning
 from runs import log
 from runs.engine import workflow as workflows
 from runs.engine.workflow import Intake
@@ -25,6 +26,7 @@ from runs.log import Held, Text
 from runs.models import Lease, Run
 from runs.vocabulary import RunCreated, RunStarted
 
+MAX_TITLE = 200  # characters
 LENGTHS = (4, 4, 5, 5, 6, 7, 8, 9)  # of the references that are tried in turn: the shortest that is free is the best for people
 SCOPE_LABEL = "personal"  # it names customers by their addresses
 DEFAULT_BUDGETS = {"tokens": 400_000, "cost_micro": 5_000_000, "working_ms": 2 * 3600 * 1000}
@@ -244,7 +246,8 @@ def _create(
     parent_step: str = "",
     more: Callable[[Held], None] | None = None,
 ) -> Run:
-    titled = vault.keep(agent.workspace_id, title, label="internal")
+    called = beginning(title, MAX_TITLE) if characters.seen_length(title) else f"Run {ref}"  # a workflow may take it from what came in
+    titled = vault.keep(agent.workspace_id, called, label="internal")
     asked = vault.keep(agent.workspace_id, given, label="personal", media_type="application/json")
     held = log.create(
         Run(

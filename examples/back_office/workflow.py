@@ -64,8 +64,8 @@ def take_in(message: bytes, key: str) -> Intake:
 def _title(job: str, subject: str, asked: Mapping[str, Any]) -> str:
     """What the run is about in one line: its subject, but of a note what it says, for all of them have one subject."""
     if job == "note" and asked["note"] and asked["customer"]:
-        return f"Note on {name_of(asked['customer'])}: {asked['note'].partition('. ')[0].rstrip('.')}"[:200]
-    return subject[:200] or JOBS[job]
+        return f"Note on {name_of(asked['customer'])}: {asked['note'].partition('. ')[0].rstrip('.')}"
+    return subject or JOBS[job]
 
 
 @script("back-office-job", version="1", title="Work out what to do")

@@ -30,6 +30,6 @@ def take_in(message: bytes, key: str) -> Intake:
         raise IntakeFailed(f"The help desk did not take it: {error}") from error
     return Intake(
         arguments={"ticket_id": filed["id"]},
-        title=f"Ticket {filed['id']}, {ticket.subject or 'no subject'}"[:200],
+        title=f"Ticket {filed['id']}, {ticket.subject or 'no subject'}",
         scope={"ticket": [filed["id"]], "account": [filed["customer"]], "email": [ticket.sender_address]},
     )

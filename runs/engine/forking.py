@@ -20,6 +20,7 @@ from access.errors import BadInput, Refusal
 from access.rules import Actor
 from artifacts import vault
 from artifacts.models import Artifact, Payload
+from artifacts.redaction import beginning
 from runs import log, starting
 from runs.engine import budget, family, journal, ledger, workflow
 from runs.engine.journal import result_of
@@ -58,7 +59,7 @@ class Cut:
     first: JournalEntry | None = None
 
 
-MAX_TITLE, MAX_NAMES = 200, 120
+MAX_NAMES = 120
 FORKED = re.compile(rf", (with other [\w ]{{1,{MAX_NAMES}}}|forked after #\d+)$")  # how a fork's own title ends
 
 
@@ -98,11 +99,11 @@ def fork(parent: Run, *, by: Actor, key: str, step: str = "", at: int = 0, edits
 
 def _title(row: Run, changed: Mapping[str, Any], cut: Cut) -> str:
     """What the fork is called: as its parent, and by what is different, so that they are told apart in a list. A long name gives way."""
-    called = FORKED.sub("", (vault.opened(row.title) or b"").decode() or f"Run {row.ref}")
+    called = (vault.opened(row.title) or b"").decode() or f"Run {row.ref}"
+    called = FORKED.sub("", called) if row.forked_from_id else called
     names = " and ".join(name.replace("_", " ").replace("-", " ").strip() for name in changed)[:MAX_NAMES]
     differs = f", with other {names}" if names else f", forked after #{cut.seq}"
-    room = MAX_TITLE - len(differs)
-    return (called if len(called) <= room else called[: room - 1].rstrip(" …") + "…") + differs
+    return beginning(called, starting.MAX_TITLE - len(differs)) + differs
 
 
 def cut_at(run: Run, step: str) -> Cut:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts import redaction, rendition, structured
-from artifacts.redaction import Glyph, Hidden, More, Policy, Text, narrow, plain, redact, segments
+from artifacts.redaction import Glyph, Hidden, More, Policy, Text, beginning, narrow, plain, redact, segments
 
 CARD, KEY, IBAN, PATH, MAIL, PHONE = (
     "4111 1111 1111 1111",
@@ -482,3 +482,18 @@ def test_how_much_more_there_is_survives_a_later_policy() -> None:
     later = narrow(first.text, label="internal", policy=STRICT)
     assert segments(later.text)[-1] == segments(first.text)[-1]
     assert MAIL not in later.text
+
+
+def test_the_beginning_of_a_text_ends_within_nothing_that_is_hidden_in_the_whole():
+    for hidden in (
+        "4111 1111 1111 1111",
+        "GB29 NWBK 6016 1331 9268 19",
+        "mei@fernhill.example",
+        "password: hunter2hunter2",
+        "+49 170 1234567",
+    ):
+        whole = f"{'word ' * 20}{hidden} and more"
+        for most in range(80, len(whole) + 1):
+            kept = beginning(whole, most)
+            shown = plain(redact(kept.encode(), media_type="text/plain", label="personal").text)
+            assert len(kept) <= most and hidden.split()[-1][:4] not in shown.replace("hidden", ""), kept

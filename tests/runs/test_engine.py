@@ -35,12 +35,10 @@ def run(cast, outside) -> Run:
     return start(cast, "test-talk", {"thing": "tea"})
 
 
-def start(cast, workflow, arguments, scope=None) -> Run:
+def start(cast, workflow, arguments, scope=None, title="A talk") -> Run:
     by = Actor("human", str(cast.agent.owner_id), "Priya")
     scope = scope if scope is not None else {"thing": ["tea"]}
-    return starting.start(
-        agent=cast.agent, owner=cast.agent.owner, by=by, title="A talk", workflow=workflow, arguments=arguments, scope=scope
-    )
+    return starting.start(agent=cast.agent, owner=cast.agent.owner, by=by, title=title, workflow=workflow, arguments=arguments, scope=scope)
 
 
 def walk(run: Run) -> str:

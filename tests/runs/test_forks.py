@@ -260,6 +260,36 @@ def test_a_long_title_gives_way_to_what_tells_a_fork_apart(cast, run, outside):
     assert all(len(title) <= 200 for title in titles) and "with other" not in titles[1]
 
 
+def called(run: Run, title: str) -> None:
+    Run.objects.filter(pk=run.pk).update(title=vault.keep(run.workspace_id, title, label="internal"))
+
+
+HIDDEN = ("4111 1111 1111 1111", "GB29 NWBK 6016 1331 9268 19", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "/home/riley/keys/id")
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_a_title_that_gives_way_shows_no_half_of_what_is_hidden_in_it(cast, run, outside, hidden):
+    walk(run)
+    called(run, f"{'a b ' * 43} {hidden} b")
+    made = fork(cast, run, "model.phrase#1", edits={"thing": "coffee"})
+    assert made.title.rendition.startswith("a b a b") and made.title.rendition.endswith(" a b…, with other thing")
+    long = start(cast, "test-talk", {"thing": "tea"}, title=f"{'a b ' * 48} {hidden} b")
+    assert long.title.rendition.endswith(" a b…") and len(long.title.rendition) < 200
+
+
+def test_only_what_tells_a_fork_apart_gives_way_to_what_tells_the_next_one_apart(cast, run, outside):
+    walk(run)
+    called(run, "Send it to Ana, with other papers")
+    made = fork(cast, run, "model.phrase#1")
+    assert made.title.rendition == f"Send it to Ana, with other papers, forked after #{made.forked_seq}"
+    assert fork(cast, made, "look#1").title.rendition.startswith("Send it to Ana, with other papers, forked after #")
+
+
+def test_a_run_whose_title_nobody_could_see_is_called_by_its_reference(cast, outside):
+    made = start(cast, "test-talk", {"thing": "tea"}, title="\u200b\u3164 \u202e")
+    assert made.title.rendition == f"Run {made.ref}"
+
+
 def test_the_same_key_makes_one_fork_and_no_other(cast, run, outside):
     walk(run)
     made = fork(cast, run, "model.phrase#1")
