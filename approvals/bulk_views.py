@@ -60,7 +60,7 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
     verdict, reason = form.cleaned_data["verdict"], form.cleaned_data["reason"]
     if verdict == "rejected" and reasons.trouble(reason):
         return _page(request, like, do="reject", error="Write at least one sentence. Each of the agents reads it.", reason=reason)
-    gravity.check(request, like, verdict)
+    gravity.check_all(request, list(form.digests)[: bulk.MOST], verdict)
     try:
         results = bulk.decide(like, reviewer=request.actor, verdict=verdict, digests=form.digests, reason=reason)
     except Refusal as refusal:

@@ -15,6 +15,7 @@ from approvals.alike import Facts
 from approvals.errors import NotAllOpened
 from approvals.models import Decision, Grant, Look, ProposedAction
 from config import clock
+from tests import proving
 from tests.approvals.mailing import Proposed, propose_change, propose_mail, text
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
@@ -82,6 +83,17 @@ def test_the_same_sent_twice_is_decided_once(riley, three):
     first, second = (decide(riley, three[0], *three) for _ in range(2))
     assert "Three approved" in text(first) and "Three approved" in text(second) and "before, recorded as" in text(second)
     assert Decision.objects.count() == Grant.objects.count() == 3
+
+
+def test_several_of_high_risk_ask_again_who_it_is_though_the_one_of_the_address_is_decided(cast, riley, three):
+    ProposedAction.objects.update(risk=3)
+    for each in three:
+        looks.record(each.again(), by=person(cast.riley.pk), digest=each.action.digest)
+    decisions.decide(three[0].again(), reviewer=person(cast.sam.pk), verdict="approved", digest=three[0].action.digest)
+    proving.shown(riley, ago=timedelta(hours=1))
+    assert "Show that it is you" in text(decide(riley, three[0], *three[1:]))
+    assert Decision.objects.count() == 1
+    assert "Two rejected" in text(decide(riley, three[0], *three[1:], verdict="rejected", reason="Not like this."))
 
 
 def test_nothing_is_decided_unless_the_server_holds_that_each_was_opened(riley, three):
