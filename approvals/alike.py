@@ -30,7 +30,7 @@ class Facts:
     tainted: bool = False
     outside: tuple[str, ...] = ()
     broken: str = ""
-    money: tuple[Decimal, str] | None = None  # amount and currency
+    money: tuple[Decimal, str] | None = None  # amount and currency; one below zero moves as much
     money_words: str = ""
     editor: str = ""  # who edited it
 
@@ -75,13 +75,13 @@ def _beyond(those: list[Facts], like: Facts) -> dict[UUID, str]:
     if not sums:
         return {}
     currency = like.money[1] if like.money else sums[0][1]
-    middle = median(amount for amount, each in sums if each == currency) if any(each == currency for _, each in sums) else Decimal()
+    middle = median(abs(amount) for amount, each in sums if each == currency) if any(each == currency for _, each in sums) else Decimal()
     found = {}
     for one in those:
         if one.money is None:
             found[one.id] = "It names no amount, and the others do."
         elif one.money[1] != currency:
             found[one.id] = f"{one.money_words} is in another currency than the others."
-        elif one.money[0] > FAR * middle:
+        elif abs(one.money[0]) > FAR * middle:
             found[one.id] = f"{one.money_words} is more than {FAR} times what the others move."
     return found

@@ -214,6 +214,11 @@ def test_an_amount_far_from_the_others_is_taken_out():
     assert "more than 2 times" in found[those[3].id] and "another currency" in found[those[4].id]
 
 
+def test_an_amount_below_zero_that_is_far_from_the_others_is_taken_out():
+    those = [facts(money=(Decimal(amount), "EUR"), money_words=amount) for amount in ("-10", "12", "11", "-500")]
+    assert set(alike.why_alone(those, those[0])) == {those[3].id}
+
+
 def test_where_nothing_moves_money_nothing_is_far_from_the_others():
     those = [facts() for _ in range(3)]
     assert alike.why_alone(those, those[0]) == {}
