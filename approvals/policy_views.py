@@ -124,6 +124,8 @@ def _save(request: HttpRequest, workspace_id: UUID, draft: Sequence[Policy]) -> 
     sent = request.POST.get("base", "")
     base = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 10 else 0
     now = policy.newest(workspace_id)
+    if now is not None and _is_saved(now, draft, base, request.actor):  # a second click
+        return _in_force(request, now)
     if now is not None and now.version != base:
         raise policy.PolicyChanged(f"Version {now.version} is in force by now; yours was made from version {base}.")
     if not trying.was_shown(request.POST.get("tried", ""), workspace_id, draft, base=base, by=request.actor):
@@ -132,8 +134,19 @@ def _save(request: HttpRequest, workspace_id: UUID, draft: Sequence[Policy]) -> 
     if isinstance(made, AskedChange):
         messages.info(request, "Asked. Nothing changes until another admin confirms it.")
         return redirect("access:asked", made.pk)
+    return _in_force(request, made)
+
+
+def _is_saved(now: PolicySet, draft: Sequence[Policy], base: int, by: Actor) -> bool:
+    """Whether the newest version is what this person makes of the one before it."""
+    return (
+        now.version == base + 1 and now.saved_by_id == by.user_id and policy.digest(policy.rules(now.workspace_id)) == policy.digest(draft)
+    )
+
+
+def _in_force(request: HttpRequest, made: PolicySet) -> HttpResponse:
     messages.info(request, f"Version {made.version} is in force.")
-    return redirect(reverse("approvals:policies") + places.place(request, "policies.manage", within=workspace_id).suffix)
+    return redirect(reverse("approvals:policies") + places.place(request, "policies.manage", within=made.workspace_id).suffix)
 
 
 def _form(

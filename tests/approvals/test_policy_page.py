@@ -112,6 +112,17 @@ def test_a_condition_that_came_by_halves_is_not_left_out(cast, ada):
     assert page.status_code == 422 and "Condition 2: it compares with nothing." in text(page)
 
 
+@pytest.mark.both_databases
+def test_a_second_click_on_save_gives_the_version_that_the_first_made(cast, ada):
+    propose_mail(cast)
+    given = form(cast)
+    given |= {"do": "save", "tried": tried(post(ada, given))}
+    first, second = post(ada, given), post(ada, given)
+    assert (first.status_code, second.status_code) == (302, 302) and first.url == second.url
+    assert policy.newest(cast.workspace.pk).version == int(given["base"]) + 1
+    assert post(ada, given | {"name": "Another"}).status_code == 409
+
+
 def test_a_rule_is_put_in_its_place_and_taken_out(cast, ada):
     propose_mail(cast)
     new = form(cast, key="01900000-0000-7000-8000-000000000001", name="No outside mail", need="never", place="1")
@@ -247,7 +258,9 @@ def test_what_a_rule_covers_is_one_sentence_and_rules_far_down_are_folded(cast, 
     assert f"{title} if its amount is more than €1,000</td>" in page and "currency is" not in page
     assert f"{title} if it sets the reply to</td>" in page
     narrow = ada.get("/policies").content.decode()
-    assert f"{title} if it sets the reply to</span>" in narrow and "after.reply_to" not in narrow, "in the words that the permissions have"
+    assert f"{title} if it sets the reply to</span>" in narrow and "after.reply_to" not in narrow, (
+        "in the words that the permissions have"
+    )
     assert page.count('<tr role="row" class="rest">') == 4 and "4 more rules" in page and "What no rule covers" in page
     assert 'class="more"><td role="cell" colspan="7">' in page
     looking = Client()
