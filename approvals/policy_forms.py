@@ -114,6 +114,8 @@ def _fields(typed: Typed) -> dict[str, Any]:
     name = " ".join(said["name"].split())
     if not 1 <= characters.seen_length(name) <= len(name) <= 120 or "\0" in name:
         raise RuleRefused("Its name has 1 to 120 characters.")
+    if characters.has_hidden(name):
+        raise RuleRefused("Its name has a character that nobody can see.")
     if held := hiding.detectors.holds(name):
         raise RuleRefused(f"Its name holds what looks like {held}, and everybody sees it.")
     if len(said["tool"]) > 60 or "\0" in said["tool"] or said["need"] not in ("automatic", "one", "several", "never"):

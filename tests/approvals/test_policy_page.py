@@ -112,6 +112,18 @@ def test_a_condition_that_came_by_halves_is_not_left_out(cast, ada):
     assert page.status_code == 422 and "Condition 2: it compares with nothing." in text(page)
 
 
+def test_what_cannot_be_seen_is_no_name_of_a_rule_and_is_drawn_in_what_it_asks(cast, ada):
+    propose_mail(cast)
+    for name in ("Refunds\u202e001 ot pu", "Re\u200bfunds"):
+        page = post(ada, form(cast, name=name))
+        assert page.status_code == 422 and "a character that nobody can see" in text(page)
+    given = form(cast, what=["argument"], path=["subject"], test=["is"], value=["4\u200b17"])
+    assert post(ada, given | {"do": "save", "tried": tried(post(ada, given))}).status_code == 302
+    for address in ("/policies", "/permissions", f"/policies/{policy.newest(cast.workspace.pk).version}"):
+        page = ada.get(address).content.decode()
+        assert "417" not in page and "4\u200b17" not in page, address
+
+
 @pytest.mark.both_databases
 def test_a_second_click_on_save_gives_the_version_that_the_first_made(cast, ada):
     propose_mail(cast)
@@ -255,10 +267,10 @@ def test_what_a_rule_covers_is_one_sentence_and_rules_far_down_are_folded(cast, 
     save(cast, *rules)
     page = ada.get("/policies/section").content.decode()
     title = TOOLS["send_mail"].title
-    assert f"{title} if its amount is more than €1,000</td>" in page and "currency is" not in page
-    assert f"{title} if it sets the reply to</td>" in page
+    assert f"{title} if its amount is more than €1,000</bdi></td>" in page and "currency is" not in page
+    assert f"{title} if it sets the reply to</bdi></td>" in page
     narrow = ada.get("/policies").content.decode()
-    assert f"{title} if it sets the reply to</span>" in narrow and "after.reply_to" not in narrow, (
+    assert f"{title} if it sets the reply to</bdi></span>" in narrow and "after.reply_to" not in narrow, (
         "in the words that the permissions have"
     )
     assert page.count('<tr role="row" class="rest">') == 4 and "4 more rules" in page and "What no rule covers" in page
