@@ -384,6 +384,8 @@ def _days(text: str | None) -> frozenset[int]:
 
 def _wrong(each: Condition) -> str:
     what, test, value = each["what"], each["test"], each["value"]
+    if not what:
+        return "choose what it asks about, or leave all of it empty."
     if what not in WHATS:
         return "it asks about nothing that is known."
     if test not in FITS[what]:

@@ -87,7 +87,8 @@ def typed(data: QueryDict) -> Typed:
     names += ("recall", "zone", "out", "why")
     fields = {name: data.get(name, "")[:2000] for name in names}
     kept = {"out": ""} if data.get("keep") else {}
-    return Typed(fields | kept, tuple(row for row in rows if row["what"]))
+    # one that says something and not what it asks about is refused: without it the rule would be of more than somebody meant
+    return Typed(fields | kept, tuple(row for row in rows if any(row[name].strip() for name in ("what", "path", "value"))))
 
 
 def draft(typed: Typed, current: Sequence[Policy], workspace_id: UUID) -> list[Policy]:

@@ -51,7 +51,8 @@ def new(request: HttpRequest) -> HttpResponse:
         return _form(request, _empty(request, action), action)
     typed = policy_forms.typed(request.POST)
     fields = {name: request.POST.get(name, "")[:40] for name in ("budget", "minutes")}
-    given: dict[str, Any] = {"tool": typed.fields["tool"], **fields, "conditions": typed.conditions}
+    asks = tuple(each for each in typed.conditions if each["what"])  # what it was made from is taken out by that
+    given: dict[str, Any] = {"tool": typed.fields["tool"], **fields, "conditions": asks}
     try:
         of = _wanted(workspace_id, given)
         if request.POST.get("do") == "make":

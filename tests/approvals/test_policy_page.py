@@ -112,6 +112,14 @@ def test_a_condition_that_came_by_halves_is_not_left_out(cast, ada):
     assert page.status_code == 422 and "Condition 2: it compares with nothing." in text(page)
 
 
+def test_a_condition_that_says_not_what_it_asks_about_is_not_left_out(cast, ada):
+    propose_mail(cast)
+    for half in ({"value": ["send", "417"]}, {"path": ["", "to[*]"], "value": ["send", ""]}):
+        page = post(ada, form(cast, **({"what": ["effect", ""], "path": ["", ""], "test": ["is", "is"]} | half)))
+        assert page.status_code == 422 and "Condition 2: choose what it asks about, or leave all of it empty." in text(page)
+        assert '<li class="cond__new"><details open>' in page.content.decode(), "and what was typed is seen"
+
+
 def test_what_cannot_be_seen_is_no_name_of_a_rule_and_is_drawn_in_what_it_asks(cast, ada):
     propose_mail(cast)
     for name in ("Refunds\u202e001 ot pu", "Re\u200bfunds"):
