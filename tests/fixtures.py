@@ -14,12 +14,13 @@ import pytest
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.test import TransactionTestCase
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from pytest_django import DjangoDbBlocker
 
 from access import append_only
 from tests import chromium, migrated
 from tests.stack import Stack
+from tests.waiting import SOON
 
 # the same examples each time, so that a change that breaks nothing never fails; HYPOTHESIS_PROFILE=default searches anew
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
@@ -121,6 +122,7 @@ def browser() -> Iterator[Browser]:
     """One Chromium for all tests of this process."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's loop runs in this thread, and Django would refuse to read its database
     with sync_playwright() as playwright:
+        expect.set_options(timeout=SOON * 1000)
         found = playwright.chromium.launch(**chromium.options())
         yield found
         found.close()
@@ -133,7 +135,7 @@ def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
 
         def make(**options: Any) -> BrowserContext:
             context = browser.new_context(**{"reduced_motion": "reduce"} | options)  # what moves is drawn all the time
-            context.set_default_timeout(20_000)
+            context.set_default_timeout(SOON * 1000)
             opened.callback(context.close)
             return context
 

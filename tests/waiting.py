@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+SOON = 60.0  # seconds until a page shows what takes one or two on an idle machine, for a slow one that does much else
 
 
 def until(condition: Callable[[], T], *, within: float = 10.0, what: str | Callable[[], str] = "", every: float = 0.05) -> T:

@@ -67,6 +67,7 @@ def test_rights_taken_for_a_while_are_told_marked_and_reviewed_and_a_key_is_show
         complaints.clear()
         page.get_by_role("link", name="I have it").click()
         row = page.get_by_role("row", name=key[:9])
+        expect(page.locator("#new-key")).to_have_count(0)
         assert key not in page.content()
         row.get_by_text("Rotate or revoke").click()
         row.get_by_role("button", name="Revoke now").click()

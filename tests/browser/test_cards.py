@@ -6,7 +6,7 @@ The requests of the back office are the cast. One of each kind is approved and i
 import gzip
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,9 @@ from tests.acceptance.triage import Person, Triage
 from tests.browser.test_deciding import as_uuid, sign_in
 from tests.browser.test_every_page import browsing, faults
 from tests.stack import ROOT, Stack
-from tests.waiting import until
+from tests.waiting import SOON, until
 
 pytestmark = pytest.mark.long
-PATIENCE = 30_000  # milliseconds
 REQUESTS = ROOT / "examples" / "back_office" / "requests"
 
 
@@ -89,13 +88,6 @@ KINDS = {
         ((".fields .tag", 2),),
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def patient() -> Iterator[None]:
-    expect.set_options(timeout=PATIENCE)
-    yield
-    expect.set_options(timeout=5_000)
 
 
 class Asked:
@@ -202,8 +194,8 @@ def test_what_is_approved_on_its_card_is_done_outside_once(
     assert OUTSIDE[name](server) == before, "arming does nothing"
     page.get_by_role("button", name="Approve and").click()
     expect(page.get_by_text("You approved exactly this.")).to_be_visible()
-    each.run.wait_for("succeeded", within=PATIENCE / 1000)
-    assert until(lambda: OUTSIDE[name](server) == AFTER[name], within=5, what=f"{name} to be done outside")
+    each.run.wait_for("succeeded", within=SOON)
+    assert until(lambda: OUTSIDE[name](server) == AFTER[name], within=SOON, what=f"{name} to be done outside")
     assert each.run.grant(each.action)["outcome"] == "executed"
     expect(page.get_by_text("what ran is what was approved.")).to_be_visible()
 
@@ -232,7 +224,7 @@ def test_a_refund_beyond_what_is_left_can_not_be_approved(new_context: Callable[
         for name in ("Riley", "Sam"):
             with Person(server, name) as one:
                 one.decide(first.action, "approved")
-        first.run.wait_for("succeeded", within=PATIENCE / 1000)
+        first.run.wait_for("succeeded", within=SOON)
     again = Asked(server, KINDS["payment"])
     page = sign_in(new_context(viewport={"width": 1440, "height": 900}).new_page(), server, "Sam")
     page.goto(again.url)

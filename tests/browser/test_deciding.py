@@ -1,7 +1,7 @@
 """People decide in a real browser, on the whole house: with the mouse, by keyboard, on a phone, without script, at the same time."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -12,18 +12,9 @@ from tests import proving
 from tests.acceptance.triage import Triage, mailbox
 from tests.browser.pictures import picture
 from tests.stack import Stack
-from tests.waiting import until
+from tests.waiting import SOON, until
 
-PATIENCE = 30_000  # milliseconds
-SECONDS = PATIENCE / 1000
 Context = Callable[..., BrowserContext]
-
-
-@pytest.fixture(autouse=True)
-def patient() -> Iterator[None]:
-    expect.set_options(timeout=PATIENCE)
-    yield
-    expect.set_options(timeout=5_000)
 
 
 @pytest.fixture
@@ -74,12 +65,19 @@ def open_live(page: Page, waiting: Waiting, name: str) -> Page:
     return page
 
 
+def arrived(server: Stack) -> int:
+    """How many messages are outside, once nothing is on its way any more that tests before this one approved."""
+    at_work = "SELECT ref FROM runs_run WHERE state IN ('queued', 'running') AND workflow <> ''"
+    until(lambda: not server.query(at_work), within=SOON, what=lambda: f"{server.query(at_work)} to come to rest")
+    return len(mailbox(server))
+
+
 def open_rows(page: Page) -> list[str]:
     return [row.get_attribute("href") or "" for row in page.locator("#queue [data-item]").all()]
 
 
 def test_riley_approves_exactly_this_and_sees_it_sent_without_a_reload(page, waiting):
-    before = len(mailbox(waiting.server))
+    before = arrived(waiting.server)
     open_live(page, waiting, "Riley")
     expect(page.locator(".seal")).to_contain_text("none hidden")
     page.get_by_role("button", name="Approve exactly this").click()
@@ -162,7 +160,7 @@ def test_sam_rejects_and_must_say_why(page, waiting):
     page.get_by_role("button", name="Reject", exact=True).click()
     expect(page.get_by_text("You rejected this.")).to_be_visible()
     expect(page.get_by_text("“Attach the payment record.”").first).to_be_visible()
-    waiting.run.wait_for("succeeded", within=SECONDS)
+    waiting.run.wait_for("succeeded", within=SOON)
     assert waiting.sent() == 0
 
 
@@ -183,7 +181,7 @@ def test_escape_leaves_the_reason_and_r_comes_back_to_it_as_it_was_typed(page, w
     page.get_by_role("button", name="Reject", exact=True).click()
     expect(page.get_by_text("You rejected this.")).to_be_visible()
     expect(page.get_by_label("What you typed, not sent")).to_be_hidden()
-    waiting.run.wait_for("succeeded", within=SECONDS)
+    waiting.run.wait_for("succeeded", within=SOON)
 
 
 def test_riley_asks_and_the_answer_comes_by_itself(page, new_context, waiting):
@@ -204,11 +202,11 @@ def test_riley_asks_and_the_answer_comes_by_itself(page, new_context, waiting):
     page.get_by_role("button", name="Approve exactly this").click()
     page.get_by_role("button", name="Approve and send").click()
     expect(page.get_by_text("You approved exactly this.")).to_be_visible()
-    waiting.run.wait_for("succeeded", within=SECONDS)
+    waiting.run.wait_for("succeeded", within=SOON)
 
 
 def test_riley_edits_and_sam_approves_what_riley_wrote(new_context, waiting):
-    before = len(mailbox(waiting.server))
+    before = arrived(waiting.server)
     riley, sam = (open_live(new_context().new_page(), waiting, name) for name in ("Riley", "Sam"))
     riley.keyboard.press("e")
     body = riley.get_by_role("textbox", name="Message", exact=True)
@@ -229,7 +227,7 @@ def test_riley_edits_and_sam_approves_what_riley_wrote(new_context, waiting):
     sam.get_by_role("button", name="Approve and send").click()
     expect(sam.get_by_text("You approved exactly this.")).to_be_visible()
     expect(riley.get_by_text("Sam Okafor approved this.")).to_be_visible()
-    waiting.run.wait_for("succeeded", within=SECONDS)
+    waiting.run.wait_for("succeeded", within=SOON)
     (message,) = waiting.run.messages()
     assert "I am sorry for the trouble." in message.get_body().get_content()
     assert len(mailbox(waiting.server)) == before + 1
@@ -263,7 +261,7 @@ def test_two_reviewers_at_once_give_one_decision_and_both_are_told_which(new_con
     expect(pages["Sam"].get_by_text(re.compile("(You|Riley Park) approved"))).to_be_visible()
     late = [page for page in pages.values() if page.get_by_text("Your approval was not recorded.").count()]
     assert len(late) == 1 and len(waiting.decisions()) == 1
-    until(lambda: waiting.sent() == 1, within=SECONDS, what="the message to be sent")
+    until(lambda: waiting.sent() == 1, within=SOON, what="the message to be sent")
 
 
 def test_by_keyboard_alone(page, waiting):
@@ -322,7 +320,7 @@ def test_the_back_button_and_a_replayed_form_decide_nothing_more(page, waiting):
     expect(page.get_by_text("You approved exactly this.")).to_be_visible()
     expect(page.get_by_role("button", name="Approve and send")).to_have_count(0)
     assert len(waiting.decisions()) == 1
-    until(lambda: waiting.sent() == 1, within=SECONDS, what="the message to be sent")
+    until(lambda: waiting.sent() == 1, within=SOON, what="the message to be sent")
 
 
 def test_without_script_the_same_two_steps_decide(new_context, waiting):

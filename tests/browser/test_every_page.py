@@ -17,6 +17,7 @@ from tests.acceptance.triage import Person, Triage
 from tests.browser.hostile import message
 from tests.browser.test_story import signed_in
 from tests.stack import Stack
+from tests.waiting import SOON
 
 pytestmark = pytest.mark.long
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
@@ -53,7 +54,7 @@ def run_pages(run: Triage) -> list[str]:
 @contextmanager
 def browsing(browser: Browser, server: Stack, who: str, width: int, theme: str) -> Iterator[tuple[Page, list[str]]]:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce")
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(SOON * 1000)
     page, complaints = context.new_page(), []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -66,6 +67,7 @@ def browsing(browser: Browser, server: Stack, who: str, width: int, theme: str) 
 
 def faults(page: Page, rules: list[str] = RULES) -> list[str]:
     """What axe finds. It asks for style sheets and puts in styles, which the page’s policy refuses: look at the console before."""
+    page.wait_for_load_state()  # of a page that is only half there it finds what is not so
     if not page.evaluate("typeof window.axe?.run === 'function'"):
         page.evaluate(AXE)
     found = page.evaluate("rules => axe.run(document, {runOnly: rules, preload: false})", rules)["violations"]

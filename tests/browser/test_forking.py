@@ -6,11 +6,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.triage import Person, Triage
-from tests.browser.test_deciding import patient, sign_in
+from tests.browser.test_deciding import sign_in
 from tests.browser.test_every_page import browsing, look_at
 from tests.stack import Stack
 
-__all__ = ["patient"]
 WISH = "We will offer a credit note on the next invoice."
 
 

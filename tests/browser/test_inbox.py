@@ -1,7 +1,6 @@
 """The queue in a real browser: filters, keys, what is next while others decide, and deciding together on what is alike."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,18 +11,10 @@ from tests.browser.pictures import picture
 from tests.browser.test_deciding import as_uuid, sign_in
 from tests.browser.test_every_page import faults
 from tests.stack import ROOT, Stack
-from tests.waiting import until
+from tests.waiting import SOON, until
 
-PATIENCE = 30_000  # milliseconds
 REQUESTS = ROOT / "examples" / "back_office" / "requests"
 NOTES = "/inbox?q=call_desk"
-
-
-@pytest.fixture(autouse=True)
-def patient() -> Iterator[None]:
-    expect.set_options(timeout=PATIENCE)
-    yield
-    expect.set_options(timeout=5_000)
 
 
 class Note:
@@ -83,7 +74,7 @@ def test_riley_opens_three_that_are_alike_and_decides_on_two_together(page: Page
     expect(page.get_by_role("heading", name="One approved")).to_be_visible()
     expect(page.get_by_text("recorded as #")).to_be_visible()
     expect(page.locator(".like__done").get_by_role("link", name=re.compile(r"^#\d+$"))).to_be_visible()
-    left.run.wait_for("succeeded", within=PATIENCE / 1000)
+    left.run.wait_for("succeeded", within=SOON)
     page.reload()  # the form again: nothing more is decided
     digests = [row["digest"] for row in server.query("SELECT digest FROM approvals_decision WHERE digest = %s", left.action["digest"])]
     assert digests == [left.action["digest"]] and len({note.now["state"] for note in notes}) == 3
@@ -99,7 +90,9 @@ def test_without_script_and_on_a_phone_two_are_decided_together(new_context: Any
     page.get_by_role("button", name="Approve these 2").click()
     page.get_by_role("button", name="Approve 2, each for itself").click()
     expect(page.get_by_role("heading", name="Two approved")).to_be_visible()
-    until(lambda: sorted(note.now["state"] for note in notes) == ["approved", "approved", "waiting"], within=30, what="two to be approved")
+    until(
+        lambda: sorted(note.now["state"] for note in notes) == ["approved", "approved", "waiting"], within=SOON, what="two to be approved"
+    )
 
 
 def begins_with_a_whole_row(page: Page, last: str) -> None:

@@ -113,10 +113,12 @@ def sets_up_codes(dana: Page, base: str) -> list[str]:
     secret = dana.locator("#secret").inner_text().replace(" ", "")
     dana.get_by_label("The code it shows").fill(code_of(secret))
     dana.get_by_role("button", name="Turn on codes").click()
-    codes = dana.locator("#recovery-codes code").all_inner_texts()
+    codes = dana.locator("#recovery-codes code")
+    expect(codes).to_have_count(10)
+    texts = codes.all_inner_texts()
     dana.get_by_role("link", name="I have kept them").click()
     expect(dana.get_by_text("10 left, each opens once")).to_be_visible()
-    return codes
+    return texts
 
 
 def code_of(secret: str) -> str:

@@ -19,7 +19,7 @@ def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(brow
     with browsing(browser, server, "Ada", 1440, "light") as (page, complaints):
         page.goto(f"{server.base_url}/policies")
         page.get_by_role("row", name="Notes in the CRM").get_by_role("link", name="Edit").click()
-        assert page.get_by_label("Tool").input_value() == "update_crm"
+        expect(page.get_by_label("Tool")).to_have_value("update_crm")
         page.get_by_label("Several people").check()
         page.get_by_label("How many").fill("3")
         page.get_by_text("Add a condition").first.click()
@@ -28,23 +28,23 @@ def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(brow
         page.get_by_label("Value, condition 1").fill("nobody-of-ours")
         page.get_by_label("Value, condition 1").press("Enter")  # tries it, and takes nothing out
         page.get_by_role("button", name="Try again").wait_for()
-        assert page.get_by_label("Value, condition 1").input_value() == "nobody-of-ours"
-        assert page.get_by_role("button", name="Remove this rule…").is_visible()
-        assert "would differ" in page.get_by_role("complementary").inner_text()
+        expect(page.get_by_label("Value, condition 1")).to_have_value("nobody-of-ours")
+        expect(page.get_by_role("button", name="Remove this rule…")).to_be_visible()
+        expect(page.get_by_role("complementary")).to_contain_text("would differ")
         page.get_by_label("Why").fill("Tried in a browser.")
         assert not complaints and faults(page) == []
         complaints.clear()
         page.get_by_role("button", name="Ask Rafael Costa to confirm").click()
         page.get_by_role("button", name="It is me, in the demo").click()  # and what was typed goes on from there
         confirmed_by_rafael(browser, server, page, tmp_path)
-        assert "confirmed by Rafael Costa. Tried in a browser." in page.get_by_role("region", name="History").inner_text()
+        expect(page.get_by_role("region", name="History")).to_contain_text("confirmed by Rafael Costa. Tried in a browser.")
         assert faults(page) == []
         page.get_by_role("region", name="History").get_by_role("link").nth(1).click()  # and back, also for the other tests of this stack
         page.get_by_label("Why go back to it").fill("It was only to try.")
         page.get_by_role("button", name="Try on the last 1,000 actions").click()
         page.get_by_role("button", name="Ask Rafael Costa to confirm").click()
         confirmed_by_rafael(browser, server, page, tmp_path)
-        assert "It was only to try." in page.get_by_role("region", name="History").inner_text()
+        expect(page.get_by_role("region", name="History")).to_contain_text("It was only to try.")
     with Person(server, "Sam") as sam:
         sam.decide(action, "approved")
     run.wait_for("succeeded")
@@ -55,7 +55,7 @@ def test_ada_tries_a_policy_before_she_saves_it_and_riley_approves_the_like(brow
         assert faults(page) == []
         page.goto(f"{server.base_url}/standing-grants/new?action={UUID(str(action['id']))}")
         expect(page.get_by_text("The action that you come from would not be covered.")).to_be_visible()
-        assert page.get_by_label("Tool").input_value() == "send_email"
+        expect(page.get_by_label("Tool")).to_have_value("send_email")
         page.set_viewport_size({"width": 390, "height": 844})
         page.get_by_role("button", name="Try on past actions").click()
         page.get_by_role("button", name="Let it stand").wait_for()

@@ -15,19 +15,11 @@ from tests.browser.test_every_page import faults
 from tests.stack import Stack
 from tests.waiting import until
 
-SOON = 30_000  # milliseconds
 PHONE = {"width": 390, "height": 844}
 CUT = """box => { const edge = box.querySelector("thead").getBoundingClientRect().bottom;
   return [...box.querySelectorAll("[data-row]")].map(row => row.getBoundingClientRect())
     .filter(row => row.top < edge - 1 && row.bottom > edge + 1).length }"""
 Context = Callable[..., BrowserContext]
-
-
-@pytest.fixture(autouse=True)
-def patient() -> Iterator[None]:
-    expect.set_options(timeout=SOON)
-    yield
-    expect.set_options(timeout=5_000)
 
 
 class Agent:

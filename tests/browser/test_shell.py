@@ -32,7 +32,6 @@ from tests.waiting import until
 STATIC = Path(__file__).resolve().parents[2] / "static"
 POLICY = "; ".join(f"{name} {' '.join(words)}" for name, words in settings.CONTENT_SECURITY_POLICY["DIRECTIVES"].items())
 RILEY = Actor("human", str(uuid4()), "Riley", {uuid4(): frozenset({"runs.view", "approvals.view"})}, role="reviewer", signed_in="demo")
-PATIENCE = 20_000  # milliseconds
 
 STREAM = """{% load handrail %}<h1>Run</h1>{% include "_connection.html" with seq=0 %}
 <div ws-connect="/ws?after=0" hidden></div><ol id="list"></ol><div id="part">first</div>
@@ -106,7 +105,6 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def page(new_context: Callable[..., BrowserContext]) -> Iterator[Page]:
-    expect.set_options(timeout=PATIENCE)
     page = new_context(timezone_id="Europe/Lisbon", permissions=["clipboard-read", "clipboard-write"]).new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if "WebSocket connection" not in message.text else None)

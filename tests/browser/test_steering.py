@@ -9,11 +9,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.acceptance.triage import Person, Triage
 from tests.browser.pictures import picture
-from tests.browser.test_deciding import Waiting, open_live, patient, sign_in
+from tests.browser.test_deciding import Waiting, open_live, sign_in
 from tests.browser.test_every_page import LOOKS, browsing, shown
 from tests.stack import ROOT, Stack
 
-__all__ = ["patient"]
 Context = Callable[..., BrowserContext]
 
 
@@ -125,6 +124,6 @@ def test_an_open_page_of_an_ended_run_loses_its_undo_by_itself_once_that_was_ask
     other.get_by_label("Why").fill("The note is of another customer.")
     other.get_by_role("button", name="Undo this").click()
     page.clock.fast_forward("01:00")  # it asks once a minute whether anybody did, and often from then on
-    expect(offered).to_have_count(0, timeout=15_000)
-    expect(page.locator("#run-effects")).to_contain_text("Undone by RN-", timeout=15_000)
+    expect(offered).to_have_count(0)
+    expect(page.locator("#run-effects")).to_contain_text("Undone by RN-")
     expect(page.locator("#run-effects [hx-get]")).to_have_count(0)  # nothing more can come

@@ -7,11 +7,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.pictures import picture
-from tests.browser.test_deciding import Waiting, open_live, patient, sign_in
+from tests.browser.test_deciding import Waiting, open_live, sign_in
 from tests.browser.test_every_page import LOOKS, browsing, shown
 from tests.stack import Stack
 
-__all__ = ["patient"]
 Context = Callable[..., BrowserContext]
 LIFT = "from approvals.models import Freeze; from approvals import freezes; from access.rules import person; "
 LIFT += "[freezes.lift(f, by=person(f.by_id), reason='After the test.') for f in freezes.standing()]"

@@ -12,19 +12,10 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.acceptance.triage import Person, Triage
 from tests.browser.test_every_page import LOOKS, faults
 from tests.stack import Stack
-from tests.waiting import until
+from tests.waiting import SOON, until
 
-PATIENCE = 60_000  # milliseconds
-SECONDS = PATIENCE / 1000
 PHONE = {"width": 390, "height": 844}
 Context = Callable[..., BrowserContext]
-
-
-@pytest.fixture(autouse=True)
-def patient() -> Iterator[None]:
-    expect.set_options(timeout=PATIENCE)
-    yield
-    expect.set_options(timeout=5_000)
 
 
 @pytest.fixture
@@ -50,8 +41,8 @@ class Lost:
         self.fault("smtp", 1)
         self.fault("effect.read", 1000)
         self.decide(self.action)
-        until(lambda: self.outcome == "unknown", within=SECONDS, what=lambda: f"the outcome to be unknown, not {self.outcome}")
-        self.run.wait_for("waiting", within=SECONDS)
+        until(lambda: self.outcome == "unknown", within=SOON, what=lambda: f"the outcome to be unknown, not {self.outcome}")
+        self.run.wait_for("waiting", within=SOON)
         self.path = f"/actions/{UUID(str(self.action['id']))}/outcome"
         self.url = server.base_url + self.path
 
@@ -115,9 +106,9 @@ def test_otto_finds_it_looks_himself_and_says_that_it_happened(page: Page, new_c
     page.get_by_label(re.compile("What you saw")).fill("The mail server’s log shows it accepted.")
     page.get_by_role("button", name="Record this").dblclick()
     expect(page.get_by_text("Otto Brandt said that it happened.")).to_be_visible()
-    until(lambda: waiting_for_otto(page) == before - 1, within=SECONDS, what=lambda: f"one less than {before} to wait for Otto")
+    until(lambda: waiting_for_otto(page) == before - 1, within=SOON, what=lambda: f"one less than {before} to wait for Otto")
     expect(riley.get_by_text("Otto Brandt said that it happened.")).to_be_visible()  # by itself
-    lost.run.wait_for("succeeded", within=SECONDS)
+    lost.run.wait_for("succeeded", within=SOON)
     page.reload()
     expect(page.get_by_text("Reference Queue 77120")).to_be_visible()
     assert (lost.outcome, lost.said(), len(lost.run.messages())) == ("executed", 1, 1)
@@ -148,7 +139,7 @@ def test_looking_again_finds_it_once_the_outside_can_tell(page: Page, lost: Lost
     page.get_by_role("button", name="Record this").click()  # looking again is what stands chosen
     expect(page.get_by_text("A look-up found that it happened.")).to_be_visible()
     expect(page.get_by_role("button", name="Record this")).to_have_count(0)
-    lost.run.wait_for("succeeded", within=SECONDS)
+    lost.run.wait_for("succeeded", within=SOON)
     assert (lost.outcome, len(lost.run.messages())) == ("executed", 1)
 
 
@@ -160,14 +151,14 @@ def test_what_did_not_happen_is_proposed_anew_and_riley_decides_again(page: Page
     expect(page.get_by_text("Otto Brandt said that it did not happen.")).to_be_visible()
     again = until(
         lambda: next((each for each in lost.run.actions() if each["state"] == "waiting"), None),
-        within=SECONDS,
+        within=SOON,
         what="it to be proposed anew",
     )
     assert again["digest"] != lost.action["digest"] and lost.outcome == "failed"
-    lost.run.wait_for("waiting", within=SECONDS)
+    lost.run.wait_for("waiting", within=SOON)
     assert lost.run.types()[-1] == "run.waiting", "nothing is sent before somebody decides again"
     lost.decide(again)
-    lost.run.wait_for("succeeded", within=SECONDS)
+    lost.run.wait_for("succeeded", within=SOON)
     assert lost.run.grant(again)["outcome"] == "executed"
     assert [message["Message-ID"] for message in lost.run.messages()].count(f"<{lost.run.nonce(again)}@fernhill.example>") == 1
 

@@ -9,10 +9,9 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.acceptance.triage import set_clock
 from tests.browser.pictures import picture
-from tests.browser.test_deciding import Waiting, as_uuid, open_live, patient, sign_in
+from tests.browser.test_deciding import Waiting, as_uuid, open_live, sign_in
 from tests.stack import Stack
 
-__all__ = ["patient"]
 Context = Callable[..., BrowserContext]
 QUORUM = "from approvals.models import Policy; Policy.objects.filter(tool='send_email').update(quorum={})"
 
