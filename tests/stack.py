@@ -35,6 +35,7 @@ from tests.waiting import until
 PYTHON = sys.executable
 START_MAX = 180.0  # seconds; for what takes four on an idle machine, several of them at the same time on a slow one
 ANSWER_MAX = 20.0  # seconds, for one answer: what is not heard out is asked anew, and answered all the same
+ROW = 10  # ports that are given out together
 OWN = {"SECRET_KEY", "HANDRAIL_VAULT_KEY", "DATABASE_URL", "HANDRAIL_DEMO"}  # with one of these a stack reads no database of others
 PROVIDER = "provider=python -m examples.provider --port {port+3}"
 DESK = "desk=python -m examples.support_triage.desk --data {data}/desk --http-port {port+1} --smtp-port {port+2} --patience 3"
@@ -266,12 +267,24 @@ def fresh_database(data: Path, kind: str, cluster: postgres.Cluster | None = Non
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` free ports in a row, below the range that the kernel hands out, so that nobody gets them by chance."""
+    """The first of `count` free ports in a row, below the range that the kernel hands out, so that nobody gets them by chance.
+
+    Nobody else who shares the tests' directory is given them: what takes them does so seconds later, and may be started anew.
+    """
+    assert count <= ROW
     for _ in range(200):
-        first = 10_000 + int.from_bytes(os.urandom(2), "big") % 20_000
-        if all(_is_free(first + offset) for offset in range(count)):
+        first = 10_000 + int.from_bytes(os.urandom(2), "big") % (20_000 // ROW) * ROW
+        if all(_is_free(first + offset) for offset in range(count)) and _is_ours(first):
             return first
     raise AssertionError("no free ports")
+
+
+def _is_ours(first: int) -> bool:
+    try:
+        (migrated.share() / f"ports-{first}").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def children(pid: int) -> list[int]:
