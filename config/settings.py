@@ -372,6 +372,7 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = False  # the sweep starts the run again; a message that kills its worker must not come back for ever
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = env.integer("WORKERS", 4, low=1, high=64)
+CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0  # seconds; a new process that is up later is killed for the next, on a slow machine for ever
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # a step goes on while Valkey restarts: its lease is in the database
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False

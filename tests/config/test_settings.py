@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from config.celery import app
+
 ROOT = Path(__file__).resolve().parents[2]
 TEAM = {
     "SECRET_KEY": "s" * 60,
@@ -59,6 +61,11 @@ def test_a_team_starts_safe() -> None:
         "SECURE_PROXY_SSL_HEADER": None,
     }
     assert settings(TEAM, *safe) == safe
+
+
+def test_a_process_of_a_worker_that_is_slow_to_start_is_not_killed_for_it() -> None:
+    """A machine that is busy takes more than the four seconds that Celery gives it, and then each of them in turn."""
+    assert app.conf.worker_proc_alive_timeout >= 60
 
 
 @pytest.mark.parametrize("name", ["SECRET_KEY", "HANDRAIL_VAULT_KEY", "HANDRAIL_URL"])
