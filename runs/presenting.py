@@ -16,7 +16,7 @@ from access import naming, rules, wording
 from access.models import User
 from access.rules import Actor
 from runs import evidence, glances, lifecycle, limits, questions, reading, signals, steering
-from runs.engine import gates, providers
+from runs.engine import gates, providers, workflow
 from runs.evidence import Answer
 from runs.ledgered import Ledgered, ledgered
 from runs.meters import Meter, meters_of, no_price
@@ -25,6 +25,7 @@ from runs.places import Kin, kin
 from runs.steering import Choice
 from runs.story import overview, rows, titles
 from runs.story.shapes import Action, Effect, Made, Story, Text, Who
+from runs.webhook_models import WebhookWait
 
 RELATED = ("agent", "owner", "title", "team")
 # name → template; the id in the page is run-<name>
@@ -255,6 +256,15 @@ class View:
             return Mine(word, self.waiting.id, self.may_decide, page="approvals:outcome")
         one = titles.one_of(self.waiting.tool).removeprefix("one ")
         return Mine(f"Read the {one}", now.action, primary=False) if now.waits_for == "decision" else None
+
+    @cached_property
+    def sender(self) -> workflow.Link | None:
+        """Where a person has the webhook sent that it waits for, if its workflow knows."""
+        if self.run.state != "waiting" or self.story.now.waits_for != "webhook":
+            return None
+        known = workflow.loaded(self.run.workflow, self.run.workflow_version)
+        open_ = WebhookWait.objects.filter(run=self.run.pk, closed_at=None).order_by("pk") if known and known.where else ()
+        return next((found for wait in open_ if (found := known.where(wait.match))), None)
 
     @cached_property
     def asked(self) -> questions.Open | None:

@@ -1,10 +1,14 @@
 """Renewing a contract: note it on the account, put the offer to people, send it, and wait until the signed contract comes."""
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from examples.support_triage.tools import (
+    account_page,
     check_account,
     complete_message,
+    desk_told,
     everyone,
     ledger_page,
     mailbox,
@@ -14,7 +18,7 @@ from examples.support_triage.tools import (
     update_crm,
 )
 from runs.engine.tools import tool
-from runs.engine.workflow import APPROVAL, Arrived, Channel, Record, workflow
+from runs.engine.workflow import APPROVAL, Arrived, Channel, Link, Record, workflow
 
 SIGNED = "A signed contract"
 PLAN = ("Check the account", "Update the CRM", APPROVAL, "Send the offer", SIGNED)
@@ -43,6 +47,11 @@ send_offer = tool(
 )(send_email.function)
 
 
+def where_signed(match: Mapping[str, Any]) -> Link | None:
+    """On the account's own page. Only the demo says at which address its desk is."""
+    return Link("Sign the contract at the help desk", account_page(match["data.account"])) if desk_told() else None
+
+
 @workflow(
     "renewals",
     version=1,
@@ -50,6 +59,7 @@ send_offer = tool(
     plan=PLAN,
     may_not="Change a price or a contract, or write to anyone but the contact of the account.",
     steps=16,
+    where=where_signed,
 )
 def renewals(run: Channel, email: str) -> None:
     run.plan(*PLAN, note="Approval needed before the offer leaves the company.")

@@ -112,6 +112,15 @@ def desk_url() -> str:
     return os.environ.get("HANDRAIL_DESK_URL", "http://127.0.0.1:8001")
 
 
+def desk_told() -> bool:
+    """Whether it was said where the desk is, as the demo does."""
+    return bool(os.environ.get("HANDRAIL_DESK_URL"))
+
+
+def account_page(account: str) -> str:
+    return f"{desk_url()}/crm/accounts/{account}"
+
+
 def ledger_page() -> str:
     """Where a person sees what was done at the desk, a message by its Message-ID and all else by its key."""
     return f"{desk_url()}/crm/ledger"

@@ -13,7 +13,7 @@ then. So between those calls a workflow uses no clock, no chance and no outside:
 import importlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from runs.engine.answering import Answers
 from runs.engine.awaiting import Arrived, TimedOut
@@ -32,6 +32,7 @@ __all__ = [
     "Channel",
     "Intake",
     "Kept",
+    "Link",
     "Patience",
     "Record",
     "Revised",
@@ -53,6 +54,13 @@ class Intake:
     scope: Mapping[str, Sequence[str]]
 
 
+class Link(NamedTuple):
+    """A page of the outside. `words`: what one does there."""
+
+    words: str
+    address: str
+
+
 @dataclass(frozen=True)
 class Workflow:
     name: str
@@ -66,6 +74,7 @@ class Workflow:
     asks: tuple[str, ...] = ()  # the prompts that its function asks, whose titles are steps of its plan
     reads: frozenset[str] = frozenset()  # of the signals `context` and `revise`, those that its function asks for
     steps: int | None = None  # how many a run of it may take, from the command line; None: `triage` has a limit of its own
+    where: Callable[[Mapping[str, Any]], Link | None] | None = None  # by what it waits for: where a person has that sent
 
 
 WORKFLOWS: dict[str, Workflow] = {}  # the newest version of each, with which new runs start
@@ -84,17 +93,20 @@ def workflow(
     reads: Collection[str] = (),
     asks: Sequence[str] = (),
     steps: int | None = None,
+    where: Callable[[Mapping[str, Any]], Link | None] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function as a workflow. `webhook`: what a source's webhook becomes that starts runs of it; None leaves it for others.
 
     `plan`: the titles of what it does, in order; `asks`: the prompts that it asks for that, where others have prompts of the same title.
 
     `reads`: "context" if it calls `run.context()`, "revise" if it plans anew when it is `Revised`. `steps`: how many a run that is started
-    from the command line may take: of what takes few, many are a sign of something.
+    from the command line may take: of what takes few, many are a sign of something. `where`: given the `match` of a webhook that it waits
+    for, the page on which a person has that sent, to which the page of the run links; None if there is none.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        made = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, webhook, tuple(asks), frozenset(reads), steps)
+        more = {"asks": tuple(asks), "reads": frozenset(reads), "steps": steps, "where": where}
+        made = Workflow(name, version, function, title or name, tuple(plan), may_not, intake, webhook, **more)
         VERSIONS[name, version] = made
         if name not in WORKFLOWS or WORKFLOWS[name].version <= version:
             WORKFLOWS[name] = made

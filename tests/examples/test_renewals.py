@@ -63,6 +63,20 @@ def test_the_offer_goes_out_once_approved_and_the_signed_contract_ends_the_run(c
     assert ("Renewed for 2027.", True) in notes(world.http)
 
 
+def test_while_it_waits_its_page_says_where_the_contract_is_signed_if_the_demo_tells_where_its_desk_is(
+    cast, world: World, renewal: Proposed, monkeypatch: pytest.MonkeyPatch
+):
+    link = f'href="{world.url.rstrip("/")}/crm/accounts/{ACCOUNT}"'
+    riley = Client()
+    riley.force_login(cast.riley)
+    assert link not in riley.get(f"/runs/{renewal.run.pk}").content.decode()
+    assert approve(renewal, cast.riley) == "waiting"
+    page = riley.get(f"/runs/{renewal.run.pk}").content.decode()
+    assert link in page and "Sign the contract at the help desk" in page
+    monkeypatch.delenv("HANDRAIL_DESK_URL")
+    assert "Sign the contract" not in riley.get(f"/runs/{renewal.run.pk}").content.decode()
+
+
 def test_each_figure_of_the_offers_reason_stands_in_what_is_shown_of_the_account_that_was_read(cast, world: World, renewal: Proposed):
     riley = person(cast.riley.pk)
     shown = presenting.panel(presenting.find(riley, renewal.action.pk), riley)
