@@ -187,7 +187,7 @@ def test_whoever_waits_is_answered_when_it_is_decided(cast, proposed):
     began = time.monotonic()
     told = agent.get(address, {"wait": 30}).json()
     deciding.join()
-    assert told["state"] == "approved" and time.monotonic() - began < 8
+    assert told["state"] == "approved" and time.monotonic() - began < 20
     assert told["decisions"][0]["by"]["name"] == "Riley" and told["grant"]["outcome"] == "none"
 
 

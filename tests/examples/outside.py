@@ -22,7 +22,7 @@ class World:
         self.process = subprocess.Popen(
             [*COMMAND, "--data", str(folder), *ports], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        ready = wait([self.process.stdout], 20)
+        ready = wait([self.process.stdout], 60)
         line = self.process.stdout.readline() if ready else ""
         match = re.fullmatch(r"desk: (http://127\.0\.0\.1:(\d+)/) and SMTP on 127\.0\.0\.1:(\d+), data in .*\n", line)
         if not match:
@@ -30,13 +30,13 @@ class World:
             pytest.fail(f"the desk did not start: {line!r} {self.process.stderr.read()}")
         self.url, self.smtp = match[1], ("127.0.0.1", int(match[3]))
         self.http_port = int(match[2])
-        self.http = httpx.Client(base_url=self.url, timeout=10, trust_env=False)
+        self.http = httpx.Client(base_url=self.url, timeout=40, trust_env=False)
 
     def stop(self, how: int = signal.SIGTERM) -> str:
         """Stop it, and return what it said on standard error."""
         self.http.close()
         self.process.send_signal(how)
-        _, said = self.process.communicate(timeout=10)
+        _, said = self.process.communicate(timeout=40)
         return said
 
     def plant(self, where: str, fault: str = "drop_answer", times: int = 1) -> None:

@@ -175,10 +175,11 @@ def test_a_changed_answer_has_other_names_for_its_fields(world):
 
 
 def test_a_late_answer_comes_late(world):
+    hasty = httpx.Timeout(20, read=0.5)
     faulty(world, "crm.note", "delay", seconds=2)
     with pytest.raises(httpx.ReadTimeout):
-        world.http.post("/accounts/00932/notes", json={"text": "x"}, headers={"Idempotency-Key": "f-4"}, timeout=0.5)
-    assert world.http.get("/effects", params={"key": "f-4"}).json()["done"] == 1
+        world.http.post("/accounts/00932/notes", json={"text": "x"}, headers={"Idempotency-Key": "f-4"}, timeout=hasty)
+    assert _eventually(lambda: world.http.get("/effects", params={"key": "f-4"}).json().get("done") == 1)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,7 @@ def test_a_stop_is_prompt_even_with_open_connections(world):
         started = time.monotonic()
         assert world.stop() == ""
         assert world.process.returncode == 0
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10  # its patience would be twenty
 
 
 def test_a_crowd_that_says_nothing_stops_neither_the_desk_nor_its_stop(world):
@@ -256,12 +257,12 @@ def test_a_crowd_that_says_nothing_stops_neither_the_desk_nor_its_stop(world):
     crowd = [socket.create_connection(("127.0.0.1", world.http_port)) for _ in range(80)]
     started = time.monotonic()
     assert world.stop() == ""
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 10
     for connection in crowd:
         connection.close()
 
 
-def _eventually(holds, seconds: float = 10) -> bool:
+def _eventually(holds, seconds: float = 40) -> bool:
     until = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > until:
@@ -344,7 +345,7 @@ def test_a_body_that_ends_early_changes_nothing(world):
 def test_a_trickle_does_not_buy_time(hasty):
     started = time.monotonic()
     raw_exchange(hasty, *[bytes([byte]) for byte in NOTE], pause=0.1)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 6  # all of it would take more than eight
     assert hasty.ledger() == []
 
 

@@ -110,7 +110,7 @@ def test_every_look_that_a_message_begins_is_kept_until_it_has_ended(monkeypatch
     assert begun == [1, 1, 1]
 
 
-async def until_async(condition: Callable[[], Any], within: float = 10) -> None:
+async def until_async(condition: Callable[[], Any], within: float = 40) -> None:
     end = time.monotonic() + within
     while not condition():
         assert time.monotonic() < end

@@ -2,9 +2,8 @@
 
 import json
 import logging
-import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -28,6 +27,7 @@ from tests.approvals.mailing import text
 from tests.runs import asking_models, workflows
 from tests.runs.asking_models import KEYS, WORDS, Odd
 from tests.runs.test_engine import start, types, walk
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -237,12 +237,16 @@ def _all_calls(*runs: Run) -> list[dict[str, Any]]:
 
 
 def test_while_a_model_is_slow_the_lease_holds_and_no_connection_is_held(run, provider, settings):
-    settings.HANDRAIL_LEASE_SECONDS = 1
+    settings.HANDRAIL_LEASE_SECONDS = 4
     ours, seen = connections["default"], []
+
+    def until_when() -> datetime:
+        return Lease.objects.values_list("until", flat=True).get(run_id=run.pk)
 
     def look() -> None:
         seen.append(ours.connection)
-        time.sleep(1.5)  # longer than the lease lasts without a heartbeat
+        first = until_when()
+        until(lambda: until_when() > first, within=30, what="a heartbeat, by which it lasts longer")
         seen.append(lease.claim(run.pk))
         connections["default"].close()
 
