@@ -33,6 +33,12 @@ LETTERS = {
     "remove_note": ("Take notes back", 0, ""),
     "change_terms": ("Terms of payment", 0, ""),
 }
+# those of the letters that have a time of their own: where an argument holds what, and hours
+SOME_LETTERS = {
+    "Letters to Hallstedt, a key account": ("$.to[*]", "@moebelwerk-hallstedt.example", 2),
+    "Letters about tax": ("$.subject", "VAT", 12),
+    "Letters about statements": ("$.subject", "statement", 8),
+}
 GROUPS = ("Finance", "Operations")
 
 
@@ -47,8 +53,8 @@ def policies(workspace: Workspace, by: User | None = None) -> None:
     policy.add_last(workspace.pk, rules_, by=by, why="A rule for each tool of the examples.")
 
 
-def finance(workspace: Workspace) -> None:
-    """Two of a group are asked about what costs a lot, and about where invoices go.
+def first(workspace: Workspace) -> None:
+    """Two of a group are asked about what costs a lot, and about where invoices go; some letters wait less long than others, or longer.
 
     Nothing happens if somebody has changed the policy since it was set up.
     """
@@ -62,11 +68,25 @@ def finance(workspace: Workspace) -> None:
     invoices = [{"what": "argument", "path": "$.after.invoice_email", "test": "there", "value": ""}]
     two = {"outcome": "reviewers", "quorum": 2, "group": made, "grant_lasts": timedelta(hours=1)}
     asked = (("Refunds over €1,000", "refund_payment", large, 3), ("Where invoices go", "update_customer", invoices, 24))
-    first = [
+    rules_ = [
         policy.rule(workspace.pk, name=name, tool=tool, conditions=conditions, expires_after=timedelta(hours=hours), **two)
         for name, tool, conditions, hours in asked
     ]
-    policy.put_first(workspace.pk, *first, by=None, why="Two people for what costs a lot, and for where invoices go.")
+    rules_ += [
+        policy.rule(
+            workspace.pk,
+            name=name,
+            tool="send_email",
+            conditions=[{"what": "argument", "path": path, "test": "contains", "value": value}],
+            outcome="reviewers",
+            expires_after=timedelta(hours=hours),
+            grant_lasts=timedelta(hours=1),
+        )
+        for name, (path, value, hours) in SOME_LETTERS.items()
+    ]
+    policy.put_first(
+        workspace.pk, *rules_, by=None, why="Two for what costs a lot and where invoices go; some letters have their own time."
+    )
 
 
 def _groups(workspace: Workspace) -> dict[str, ReviewerGroup]:

@@ -57,7 +57,7 @@ def test_riley_and_sam_may_decide_on_what_the_agents_of_others_propose(in_the_de
 
 def test_the_policy_of_the_demo_has_no_history_of_its_making(in_the_demo):
     seed()
-    assert sorted(PolicySet.objects.values_list("version", flat=True)) == [1, 2], "the rules, and the one that asks Finance first"
+    assert sorted(PolicySet.objects.values_list("version", flat=True)) == [1, 2], "the rules, and those that are asked first"
 
 
 def test_some_rules_ask_a_group_and_the_deadlines_are_of_many_kinds(in_the_demo):
@@ -66,6 +66,13 @@ def test_some_rules_ask_a_group_and_the_deadlines_are_of_many_kinds(in_the_demo)
     rules = {tool: policy.in_force(fernhill.pk, tool) for tool in BACK_OFFICE}
     assert {rule.group.name if rule.group else "" for rule in rules.values()} == {"", "Finance", "Operations"}
     assert len({rule.expires_after for rule in rules.values()}) > 4
+
+
+def test_letters_of_the_demo_have_as_long_as_their_rules_say(in_the_demo):
+    seed()
+    letters = [rule for rule in policy.rules(Workspace.objects.get().pk) if rule.tool == "send_email"]
+    hours = [rule.expires_after.total_seconds() / 3600 for rule in letters]
+    assert hours == [2, 12, 8, 4] and not letters[-1].conditions, "what no rule of its own is about has four hours"
 
 
 def test_mail_to_the_people_of_the_demo_is_addressed_in_plain_letters(in_the_demo):

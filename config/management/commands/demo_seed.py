@@ -46,7 +46,7 @@ class Command(BaseCommand):
         for name, owner in AGENTS.items():
             Agent.objects.get_or_create(workspace=workspace, name=name, defaults={"owner": owners[owner]})
         approvals_demo.policies(workspace)
-        approvals_demo.finance(workspace)
+        approvals_demo.first(workspace)
 
 
 def _person(workspace: Workspace, name: str, role: Role) -> User:
