@@ -23,7 +23,7 @@ from runs import recovered, recovery, trails
 from runs.engine import compensation, gates, ledger, resuming
 from runs.engine.gates import LooseEnd
 from runs.engine.ledger import Told
-from runs.engine.reads import HOPELESS
+from runs.engine.reads import HOPELESS, STOPPED
 from runs.engine.tools import TOOLS
 from runs.lifecycle import TERMINAL, State
 from runs.models import Event, ReceivedWebhook, Run
@@ -35,8 +35,9 @@ TOLD_BY_DETAIL = ("retries_exhausted", "error")  # reasons whose detail says the
 ASKED = Q(state=State.WAITING, waiting__on="outcome", waiting__until__isnull=True)  # somebody must say what happened
 PAGE = 20
 HANDED = "deadletter.resolved"
-RAISED = re.compile(r"\((\w+)\)\.$")  # at the end of what is told of a workflow's code that failed
-STATUS = re.compile(r" ?\((HTTP \d{3})\)")  # with which the outside refused
+RAISED = re.compile(r"The workflow’s code failed \((\w+)\)\.")  # all that is told of it
+STATUS = re.compile(r" ?\((HTTP \d{3})\)", re.ASCII)  # with which the outside refused
+QUOTING = ("retries_exhausted", "undo_failed")  # reasons whose detail quotes what a tool said
 TOLD = tuple({"run.parked", HANDED, *trails.FAILURES, *ledger.TOLD})
 NAMED = ("action.proposed", "action.redeemed")  # they say of which tool a step is that does what was approved
 WORDS: Mapping[str, str] = {
@@ -66,6 +67,15 @@ class Option:
     says: str
     do: str  # on the button: where it begins is said beside it, and may be chosen
     off: bool = False  # not before what is not known is known
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """What is told in our words, then in those of a tool, then in ours again: renditions."""
+
+    before: str
+    words: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,7 @@ class Case:
     @property
     def proposed(self) -> Choice:
         """What is chosen before anybody chose: not what would fail again by what the run itself tells."""
-        hopeless = (self.again or self.detail.rstrip().endswith(HOPELESS)) and self.run.handed_to is None
+        hopeless = (self.again or self.quoted.after in HOPELESS) and self.run.handed_to is None
         return "hand_over" if hopeless and "hand_over" in self.offered else self.offered[0]
 
     @property
@@ -114,19 +124,33 @@ class Case:
     @property
     def raised(self) -> str:
         """What the workflow's own code raised, a name of its language."""
-        found = RAISED.search(self.detail) if self.where.reason == "error" else None
+        found = RAISED.fullmatch(self.detail) if self.where.reason == "error" else None
         return found[1] if found else ""
 
     @property
     def raw(self) -> str:
         """What of it only somebody who knows the code or the outside can read."""
-        status = STATUS.search(self.detail)
-        return self.raised or (status[1] if status else "")
+        return self.raised or ", ".join(dict.fromkeys(STATUS.findall(self.detail)))
 
     @property
     def said(self) -> str:
         """What happened without that: a rendition."""
         return STATUS.sub("", self.detail)
+
+    @property
+    def quoted(self) -> "Quoted":
+        """The same with the words of a tool apart: they may be anybody's, and read like ours."""
+        if self.where.reason not in QUOTING or self.where.step.rpartition("/")[2].startswith("model."):  # of a model all words are ours
+            return Quoted(self.said)
+        known = [tool for tool in TOOLS.values() if self.said.startswith(f"{tool.title}: ")]
+        tool = max(known, key=lambda each: len(each.title), default=None)
+        title = tool.title if tool else self.said.partition(": ")[0]
+        words = self.said[len(title) + 2 :].strip()
+        if not words:
+            return Quoted(self.said)
+        # of a read we say ourselves why it is not tried once more; of anything else no end is ours
+        after = next((each for each in STOPPED.values() if tool and tool.effect == "read" and words.endswith(f" {each}")), "")
+        return Quoted(f"{title}:", words.removesuffix(after).strip(), after)
 
     @property
     def all_undone(self) -> str:

@@ -172,7 +172,9 @@ def _shortened(parts: Iterable[Segment], length: int) -> Iterator[Segment]:
         words = " ".join(part.text.split())
         words = (" " if part.text[:1].isspace() and left < length else "") + words + (" " if part.text[-1:].isspace() else "")
         if len(words) > left:
-            yield Text(words[: characters.whole(words, left)].rsplit(" ", 1)[0].rstrip(" ,.;:") + " …")
+            kept = words[: characters.whole(words, left)]
+            before, _, last = kept.rpartition(" ")  # at a space, unless there is little before it: a very long word is cut itself
+            yield Text((before if len(before) > len(last) else kept).rstrip(" ,.;:") + " …")
             return
         left -= len(words)
         yield Text(words)

@@ -155,7 +155,7 @@ def _went_wrong(p: Performance, error: ToolError, ms: int) -> Any:
     verdict = decide(p.tool.retry, attempt=p.entry.attempts, retryable=error.retryable and not cancelled, elapsed=_since(p))
     if isinstance(verdict, Again):
         raise Waits(RunWaiting(on="retry", action=p.redemption.action_id), wake_in=verdict.wait)
-    return _give_up(p, str(error))
+    return _give_up(p, str(error).strip() or type(error).__doc__ or "")
 
 
 def _give_up(p: Performance, detail: str) -> Any:

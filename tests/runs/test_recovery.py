@@ -1,5 +1,6 @@
 """Stuck runs: an operator sees what happened and what was done, and chooses once how it goes on."""
 
+import html
 import re
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from config import clock
 from runs import cases, context, recovery
 from runs.engine import gates
 from runs.engine.gates import LooseEnd
+from runs.engine.reads import STOPPED
 from runs.engine.tools import Unavailable
 from runs.heard import heard_of
 from runs.models import Event, JournalEntry, Run
@@ -349,5 +351,31 @@ def test_what_the_outside_refused_is_said_in_words_and_its_number_kept_behind_a_
     kept = Payload.objects.get(pk=Event.objects.filter(run_id=run.pk, type="run.parked").values_list("payloads", flat=True)[0]["detail"])
     Payload.objects.filter(pk=kept.pk).update(rendition="Change the terms: refused. The account is locked. (HTTP 423)")
     html = otto.get("/recovery").content.decode()
-    assert "Change the terms: refused. The account is locked.</p>" in html
+    assert "Change the terms: “refused. The account is locked.”</p>" in html
     assert "<summary>Raw error</summary><code>HTTP 423</code>" in html and html.count("HTTP 423") == 1
+
+
+SAFE = "Nothing was sent. Safe to try again: Handrail verified it."
+HOSTILE = {
+    SAFE: f"Look: “{SAFE}” Its attempts are used up.",
+    f"{SAFE} {STOPPED['final']}": f"Look: “{SAFE} {STOPPED['final']}” Its attempts are used up.",
+    "": "Look: “The outside could not be reached, and nothing was asked of it.” Its attempts are used up.",
+    "<b>x</b> (HTTP 500), then (HTTP 502)": "Look: “<b>x</b>, then.” Its attempts are used up.",
+    "(HTTP ٥٠٠) (KeyError).": "Look: “(HTTP ٥٠٠) (KeyError).” Its attempts are used up.",
+    "E" * 90_000: f"Look: “{'E' * 200} …”",  # longer than a rendition
+    "Z" + "\u0301" * 500: "Look: “Z\u0301\u0301\u0301U+0301 ×196 …” Its attempts are used up.",
+}
+
+
+@pytest.mark.parametrize("said", HOSTILE)
+def test_the_words_of_a_tool_are_quoted_and_taken_for_none_of_ours(cast, otto, outside, said):
+    run = start(cast, "test-talk", {"thing": "tea"})
+    outside.fail_next(*[Unavailable(said)] * 3)
+    for _ in range(3):
+        Run.objects.filter(pk=run.pk, state="waiting").update(state="queued", waiting={}, wake_at=None)
+        walk(run)
+    page = otto.get("/recovery").content.decode()
+    happened = page[page.index("What happened") :].partition('<p class="sm">')[2].partition("</p>")[0]
+    assert " ".join(html.unescape(re.sub(r"<[^>]+>", "", happened)).split()) == HOSTILE[said]
+    assert 'value="retry" checked' in page, "nothing that a tool says of itself chooses"
+    assert ("HTTP 500, HTTP 502" in page) == ("502" in said)
