@@ -28,8 +28,7 @@ from runs.management.commands.triage import start
 from runs.models import JournalEntry, Lease, Run, WebhookSource
 
 T = TypeVar("T")
-PATIENCE = 20.0  # seconds
-TO_APPROVAL = 40.0  # for a run to come to its approval; its worker may have to import what speaks to models first
+PATIENCE = 60.0  # seconds for a run to come so far; its worker may still be starting, and have to import what speaks to models first
 TERMS_OF = ("00932", "01184", "01302", "00417", "01355", "01371")  # customers that get other terms of payment
 USUAL_DAYS, NEW_DAYS = 30, 14
 BEATS = 30  # seconds of a second clock
@@ -114,7 +113,7 @@ def let_a_day_pass(run: Run) -> None:
 
 def _wait_for_people(run: Run, else_: str) -> None:
     waits = Run.objects.filter(pk=run.pk, state="waiting", waiting__on="decision")
-    _in_time(waits.exists, TO_APPROVAL, f"The run did not come to its approval in time, {else_}.")
+    _in_time(waits.exists, PATIENCE, f"The run did not come to its approval in time, {else_}.")
 
 
 def _in_time(found: Callable[[], T], seconds: float, else_: str) -> T:

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import httpx
 
+from tests.acceptance.triage import PATIENCE
 from tests.canaries.garden import Garden, batches
 from tests.runs.serving import House, headers
 from tests.stack import Stack
@@ -29,7 +30,9 @@ def test_no_log_of_a_real_process_has_what_was_sent_to_it(tmp_path: Path) -> Non
             fallen = [_fall(agent, garden, name) for name in ("raise", "write", "read")]
             _ask_oddly(house, agent, garden, who)
             for run in fallen:
-                until(lambda run=run: agent.get(f"runs/{run}").json()["state"] in ("parked", "failed"), within=60, what=f"{run} to fall")
+                until(
+                    lambda run=run: agent.get(f"runs/{run}").json()["state"] in ("parked", "failed"), within=PATIENCE, what=f"{run} to fall"
+                )
         said = house.output()
         said += house.manage("replay", fallen[0], check=False) + house.manage(
             "verify", garden.one("a command's argument", "path unix"), check=False

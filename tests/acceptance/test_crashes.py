@@ -22,7 +22,7 @@ from websockets.sync.client import connect
 
 from tests import postgres
 from tests.acceptance.crashing import ACCOUNT, ADDRESS
-from tests.acceptance.triage import Person
+from tests.acceptance.triage import PATIENCE, Person
 from tests.stack import Stack
 from tests.waiting import until
 
@@ -124,7 +124,7 @@ class Follower(threading.Thread):
 
     def hear_all(self) -> int:
         """How often it was cut off, once it has heard the end. Each event came once, in order, and none is missing."""
-        self.join(30)
+        self.join(PATIENCE)
         head = self.stack.query("SELECT seq FROM runs_run WHERE id = %s", UUID(self.run_id))[0]["seq"]
         assert self.end.get("end") and self.seqs == list(range(1, head + 1)), (self.end, self.seqs)
         return self.cuts

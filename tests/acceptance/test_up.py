@@ -14,7 +14,7 @@ import pytest
 
 from config import datadir
 from config.env import OddSetting
-from tests.stack import PYTHON, ROOT, Stack, children, free_ports
+from tests.stack import PYTHON, ROOT, START_MAX, Stack, children, free_ports
 from tests.waiting import until
 
 pytestmark = pytest.mark.sqlite_only  # the supervisor cares for no database: once is enough
@@ -35,13 +35,15 @@ def alive(pids: set[int]) -> set[int]:
 
 def with_pool(stack: Stack) -> Stack:
     until(
-        lambda: len(children(stack.pid("worker"))) >= 2 and stack.pids().keys() >= PARTS, within=30, what="all parts and the worker's pool"
+        lambda: len(children(stack.pid("worker"))) >= 2 and stack.pids().keys() >= PARTS,
+        within=START_MAX,
+        what="all parts and the worker's pool",
     )
     return stack
 
 
 def up(env: dict[str, str], *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PYTHON, "manage.py", "up", *options], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run([PYTHON, "manage.py", "up", *options], cwd=ROOT, env=env, capture_output=True, text=True, timeout=START_MAX)
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -62,7 +64,7 @@ def test_nothing_is_left_when_the_supervisor_is_killed(new_stack: NewStack) -> N
     assert len(all_of_them) >= 8
     stack.supervisor.kill()
     stack.supervisor.wait()
-    until(lambda: not alive(all_of_them), within=5, what=lambda: f"{alive(all_of_them)} to end")
+    until(lambda: not alive(all_of_them), within=20, what=lambda: f"{alive(all_of_them)} to end")
     os.close(datadir.lock(stack.data, patience=1))  # and so the next may start
     stack.start()
 
@@ -71,7 +73,7 @@ def test_nothing_is_left_when_the_worker_is_killed(shared: Stack) -> None:
     stack = with_pool(shared)
     pool = set(children(stack.pid("worker")))
     old = stack.kill("worker")
-    until(lambda: not alive(pool), within=5, what="the pool of a killed worker to end")
+    until(lambda: not alive(pool), within=20, what="the pool of a killed worker to end")
     stack.wait_for_new("worker", old)
 
 
@@ -80,13 +82,13 @@ def test_a_part_that_dies_is_started_again_and_said(part: str, shared: Stack) ->
     stack = with_pool(shared)
     stack.wait_for_new(part, stack.kill(part))
     assert f"{part:<6} | was ended by SIGKILL; starts again in " in stack.output()
-    until(lambda: stack._answers("/readyz"), within=15, what="ready again")
+    until(lambda: stack._answers("/readyz"), within=START_MAX, what="ready again")
 
 
 def test_callers_wait_while_the_web_server_restarts(shared: Stack) -> None:
     stack = shared
     old = stack.kill("web")
-    with socket.create_connection(("127.0.0.1", stack.port), timeout=30) as door:
+    with socket.create_connection(("127.0.0.1", stack.port), timeout=START_MAX) as door:
         door.sendall(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{stack.port}\r\nConnection: close\r\n\r\n".encode())
         assert door.recv(16).startswith(b"HTTP/1.1 200")
     assert stack.pid("web") != old
@@ -100,7 +102,7 @@ def test_it_stops_in_order_within_seconds(how: signal.Signals, new_stack: NewSta
     others = all_of_them - {valkey, stack.supervisor.pid}
     stack.supervisor.send_signal(how)
     until(lambda: not alive(others), within=20, what="the others to end")
-    assert stack.supervisor.wait(10) == 0
+    assert stack.supervisor.wait(40) == 0
     assert time.monotonic() - asked < 25
     assert not alive(all_of_them)
     assert stack.output().rstrip().endswith("Stopped.") and not (stack.data / "up.json").exists()
@@ -112,9 +114,9 @@ def test_the_broker_goes_last(new_stack: NewStack) -> None:
     others = everybody(stack) - {valkey, stack.supervisor.pid}
     os.kill(stack.pid("web"), signal.SIGSTOP)  # so that one of them takes its whole grace
     stack.supervisor.send_signal(signal.SIGTERM)
-    until(lambda: not alive({valkey}), within=30, what="the broker to end")
+    until(lambda: not alive({valkey}), within=60, what="the broker to end")
     assert not alive(others)
-    assert stack.supervisor.wait(10) == 0
+    assert stack.supervisor.wait(40) == 0
 
 
 def test_a_second_request_stops_it_at_once(new_stack: NewStack) -> None:
@@ -124,7 +126,7 @@ def test_a_second_request_stops_it_at_once(new_stack: NewStack) -> None:
     until(lambda: "Stopping …" in stack.output(), what="it to begin")
     asked = time.monotonic()
     stack.supervisor.send_signal(signal.SIGTERM)
-    assert stack.supervisor.wait(10) == 0
+    assert stack.supervisor.wait(40) == 0
     assert time.monotonic() - asked < 4  # the worker's grace would be 5
 
 
@@ -188,5 +190,5 @@ def test_a_program_that_floods_its_output_hurts_nobody(tmp_path: Path) -> None:
     stack = Stack(tmp_path, database="sqlite", without=["worker", "beat"])
     stack._options += ["--with", f"flood={sys.executable} {script}"]
     with stack:
-        until(lambda: "flood  | last" in stack.output() or "flood  | ended" in stack.output(), within=20, what="its last line")
+        until(lambda: "flood  | last" in stack.output() or "flood  | ended" in stack.output(), within=START_MAX, what="its last line")
         assert stack._answers("/healthz")

@@ -10,7 +10,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.acceptance.triage import Person, set_clock
+from tests.acceptance.triage import PATIENCE, Person, set_clock
 from tests.stack import Stack
 from tests.waiting import until
 
@@ -63,7 +63,7 @@ def test_keys_are_rotated_and_payloads_erased_while_the_house_runs(stack, agent)
     number = iter(range(1000))
     until(
         lambda: keep(agent, run, f"new-{next(number)}", b"x", "text/plain") and 2 in versions(stack, run),
-        within=20,
+        within=PATIENCE,
         what="a new key in use",
     )
     assert versions(stack, run)[:2] == [1, 1]
