@@ -105,7 +105,7 @@ class Cluster:
                 **self._run_as,
                 **self._plain,
             )
-        until(lambda: _answers(self.process, self.url, self.log), within=30, what=lambda: f"PostgreSQL to answer\n{self.log.read_text()}")
+        until(lambda: _answers(self.process, self.url, self.log), within=120, what=lambda: f"PostgreSQL to answer\n{self.log.read_text()}")
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """SIGINT is “fast”: clients are sent away. SIGQUIT is “immediate”, as a crash: the next start recovers from the log."""

@@ -40,7 +40,7 @@ def start() -> str:
     )
     atexit.register(_stop, process, where, os.getpid())
     url = f"unix://{socket}"
-    until(lambda: _answers(url), within=15, what="Valkey to answer")
+    until(lambda: _answers(url), within=60, what="Valkey to answer")
     return url
 
 

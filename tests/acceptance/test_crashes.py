@@ -142,7 +142,7 @@ def killing(stack: Stack, cluster: postgres.Cluster | None, *, cancelled: list[s
                 kills += 1
         if cluster is not None and passed > 1 / 3 and "PostgreSQL" not in crashes:
             crashes.append("PostgreSQL")
-            crash(cluster)
+            began += crash(cluster)  # however long that takes here, it is followed by the rest
         if cancelled and passed > 1 / 2:
             stack.kill("valkey")
             stack.manage("shell", "-v0", "-c", CANCEL.format(runs=cancelled))
@@ -151,11 +151,13 @@ def killing(stack: Stack, cluster: postgres.Cluster | None, *, cancelled: list[s
     return f"{kills} workers killed, {' and '.join(sorted(crashes))} crashed once"
 
 
-def crash(cluster: postgres.Cluster) -> None:
-    """It ends without a word, is away for a while, and recovers from its log."""
+def crash(cluster: postgres.Cluster) -> float:
+    """It ends without a word, is away for a while, and recovers from its log. Gives the seconds until it answers again."""
+    began = time.monotonic()
     cluster.stop(signal.SIGQUIT)
     time.sleep(AWAY)
     cluster.start()
+    return time.monotonic() - began
 
 
 def open_runs(stack: Stack) -> int:

@@ -30,7 +30,7 @@ def provider() -> Iterator[httpx.Client]:
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with httpx.Client(base_url=f"http://localhost:{port}", timeout=10) as client:
         try:
-            until(lambda: answers(client), within=30, what="the provider")
+            until(lambda: answers(client), within=120, what="the provider")
             yield client
         finally:
             process.kill()
