@@ -277,7 +277,7 @@ def _also(leg: Leg | None, again: Sequence[Pair], side: Literal["first", "second
     """With the numbers of the rows in which the same difference is."""
     if leg is None:
         return None
-    numbers = [f"#{other.seq}" for pair in again if (other := pair.first if side == "first" else pair.second)]
+    numbers = [f"#{other.seq:,}" for pair in again if (other := pair.first if side == "first" else pair.second)]
     return replace(leg, more=f"{leg.more} The same in {wording.listed(numbers)}.".strip())
 
 

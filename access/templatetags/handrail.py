@@ -282,6 +282,12 @@ def num(value: int | float | str) -> SafeString:
     return format_html('<span class="num">{}</span>', f"{value:,}" if isinstance(value, int | float) else value)
 
 
+@register.filter
+def grouped(value: int | None) -> str:
+    """A number with thousands apart: #2,352."""
+    return "" if value is None else f"{value:,}"
+
+
 @register.simple_tag
 def glyphs(text: object) -> SafeString:
     """A text as it is, nothing lost: what cannot be seen is drawn with its code point, what passes for another letter is marked.

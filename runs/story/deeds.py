@@ -22,6 +22,7 @@ RESOLVED = {
     "did_not_happen": "said that it did not happen",
     "look_again": "had it looked up again",
 }
+AGENT_SAYS: Rich = ("The agent says so.",)
 SHOWN = ("to", "cc", "bcc", "subject")  # the fields of a message that stand on its proposal
 
 
@@ -316,7 +317,7 @@ def effect_done(draft: Draft, line: Line) -> None:
     effect = Effect(line.seq, tool, key, subject, "done", line.flag("can_undo"), **more)
     draft.effects[key] = effect
     undo: Rich = ("Key ", Code(effect.spelled_key), ". ", *effect.told) if effect.spelled_key else effect.told
-    said: Rich = ("The agent says so.",) if line.who.kind == "agent" else ()
+    said: Rich = AGENT_SAYS if line.who.kind == "agent" else ()
     lines = tuple(each for each in (_allowed(draft, action), undo, draft.verified.get(action, ()), said) if each)
     of = {"tool": tool, "amounts": draft.amounts.get(action, ()), "earlier": earlier}
     row = draft.add(line, "effect", (subject or Tool(tool),), icon="out", state="done", lines=lines, **of)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from runs.story import titles, work
+from runs.story.deeds import AGENT_SAYS
 from runs.story.shapes import Item, Section, Story
 
 NEWEST = 200  # rows of a section that a page draws
@@ -38,6 +39,7 @@ class Stretched:
     items: Sequence[Item | Gap]
     after: Gap | None
     here: int = 0  # the first event of the row that is looked at
+    agent_says: bool = False  # that its agent says of all that was done in it, which none of its rows tells then
 
 
 @dataclass(frozen=True)
@@ -63,18 +65,21 @@ def stretched(section: Section, at: int, *, long: bool = False, new: int = 0, hi
     what is `new` begins, and without the `hits` that somebody looks for.
     """
     rows = _under_heading(section) if long else section.items
+    agent_says = section.kind == "step" and sum(AGENT_SAYS in row.lines for row in rows) > 1
+    if agent_says:
+        rows = [replace(row, lines=tuple(line for line in row.lines if line != AGENT_SAYS)) for row in rows]
     if not within(section, at):
         drawn = tuple(_alike_as_one(rows, new, hits)) if long else rows
         begin = max(0, len(drawn) - NEWEST)
         before = [row for row in rows if row.first < drawn[begin].first] if begin else []
-        return Stretched(_left_out(before, drawn[begin] if begin else None), drawn[begin:], None)
+        return Stretched(_left_out(before, drawn[begin] if begin else None), drawn[begin:], None, agent_says=agent_says)
     middle = max(number for number, row in enumerate(rows) if row.first <= at)
     here = rows[middle].first
     drawn = tuple(_alike_as_one(rows, new, (*hits, here))) if long else rows
     begin, end = _around(drawn, next(number for number, row in enumerate(drawn) if row.first == here), WIDER if long else AROUND)
     before = [row for row in rows if row.first < drawn[begin].first]
     after = [row for row in rows if row.first >= drawn[end].first] if end < len(drawn) else []
-    return Stretched(_left_out(before, drawn[begin]), drawn[begin:end], _left_out(after), here)
+    return Stretched(_left_out(before, drawn[begin]), drawn[begin:end], _left_out(after), here, agent_says)
 
 
 def _under_heading(section: Section) -> Sequence[Item]:
@@ -134,7 +139,9 @@ def _alike_as_one(rows: Sequence[Item], new: int, hits: Collection[int]) -> Iter
             end = max(end, at + 1)
             yield from rows[at:end]
         else:
-            yield _gap(rows[at:shown], rows[shown] if shown < len(rows) else None, ", ".join((*things(rows[at:shown]), _names(named))))
+            done = things(rows[at:shown])  # beside of how many things, how many rows are alike says nothing if they are of several kinds
+            told = (*done, *([_names(named)] if len(named) == 1 or not done else []))
+            yield _gap(rows[at:shown], rows[shown] if shown < len(rows) else None, ", ".join(told))
             yield from rows[shown:end]
         at = end
 

@@ -12,7 +12,7 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from access.ids import as_uuid
-from access.templatetags.handrail import LABELS, clock_, digest, icon, sensitivity, spell
+from access.templatetags.handrail import LABELS, clock_, digest, grouped, icon, sensitivity, spell
 from artifacts.gist import gist
 from artifacts.templatetags.renditions import one_line, quote, rendition, unbroken
 from runs import ledgered
@@ -211,7 +211,7 @@ def _part(context: template.Context, part: shapes.Part) -> str:
     if isinstance(part, str):
         return escape(part)
     if isinstance(part, shapes.At):
-        return format_html('<a class="num" href="{}">#{}</a>', _event_url(context, part.seq), part.seq)
+        return format_html('<a class="num" href="{}">#{}</a>', _event_url(context, part.seq), grouped(part.seq))
     if isinstance(part, shapes.Who):
         return format_html("<b>{}</b>", name_of(part, _names(context), context["run"]))
     return DRAWN[type(part)](part)
@@ -220,7 +220,7 @@ def _part(context: template.Context, part: shapes.Part) -> str:
 def _flat(context: template.Context, part: shapes.Part) -> str:
     match part:
         case shapes.At(seq=seq):
-            return f"#{seq}"
+            return f"#{grouped(seq)}"
         case shapes.File(name=name):
             return escape(name)
         case shapes.Elsewhere(ref=ref):
@@ -275,7 +275,7 @@ def _elsewhere(part: shapes.Elsewhere) -> str:
     if as_uuid(part.run) is None:
         return escape(part.ref)
     url = reverse("runs:event", args=(part.run, part.seq)) if part.seq else reverse("runs:run", args=(part.run,))
-    return format_html('<a class="num" href="{}">{}{}</a>', url, part.ref, f" #{part.seq}" if part.seq else "")
+    return format_html('<a class="num" href="{}">{}{}</a>', url, part.ref, f" #{grouped(part.seq)}" if part.seq else "")
 
 
 DRAWN: dict[type, Callable[[Any], str]] = {

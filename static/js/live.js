@@ -178,7 +178,7 @@
   function show() {
     const socket = worst();
     for (const indicator of document.querySelectorAll("[data-live-indicator]")) indicate(indicator, socket);
-    for (const place of document.querySelectorAll("[data-live-seq]")) if (socket?.counts) write(place, String(socket.seq));
+    for (const place of document.querySelectorAll("[data-live-seq]")) if (socket?.counts) write(place, socket.seq.toLocaleString("en"));
     for (const notice of document.querySelectorAll("[data-live-notice]")) note(notice, socket);
   }
 
@@ -197,7 +197,7 @@
     const late = away && (socket.refused || Date.now() - socket.lostAt >= NOTICE_AFTER); // a refusal does not pass by itself
     if (late) {
       write(notice.querySelector("[data-live-word]"), socket.word);
-      write(notice.querySelector("[data-live-next]"), String(socket.seq + 1));
+      write(notice.querySelector("[data-live-next]"), (socket.seq + 1).toLocaleString("en"));
       write(notice.querySelector("[data-live-when]"), when(socket));
       write(notice.querySelector("[data-live-retry]"), socket.refused ? "Reload the page" : "Try now");
     }

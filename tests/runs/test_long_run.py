@@ -16,7 +16,7 @@ from access.models import User
 from runs import looking
 from runs.consumers import RunPage
 from runs.models import Glance, Run
-from runs.story import overview, rows
+from runs.story import deeds, overview, rows
 from runs.story.shapes import Text
 from runs.timeline import fold
 from tests.cast import Cast
@@ -403,6 +403,46 @@ def test_what_a_fork_found_done_is_counted_apart_from_what_it_did() -> None:
     assert looking.Then(story, log.lines, len(log.lines)).done == "1 there already"
     told = rows.came_to([item for section in story.sections for item in section.items])
     assert told.startswith("1 there already") and "done outside" not in told
+
+
+def test_that_the_agent_says_what_was_done_is_told_once_for_a_step_and_with_a_row_that_is_alone() -> None:
+    log = lines.begun(YEARS)
+    for number, times in ((1, 2), (2, 1)):
+        log.add("step.started", {"step": f"sort#{number}", "kind": "tool", "plan_step": number, "attempt": 1}, who="agent")
+        for at in range(times):
+            data = {"tool": "put_away", "key": f"k{number}{at}", "can_undo": True}
+            log.add("effect.done", data, who="agent", subject=f"Put box {at} away")
+        log.add("step.completed", {"step": f"sort#{number}", "plan_step": number, "ms": 950}, who="agent")
+    drawn = [rows.stretched(section, 0) for section in fold(log.lines).sections if section.kind == "step" and section.opened]
+    assert [part.agent_says for part in drawn] == [True, False]
+    assert [sum(deeds.AGENT_SAYS in item.lines for item in part.items) for part in drawn] == [0, 1]
+
+
+def test_a_gap_that_says_how_many_things_were_done_does_not_count_rows_of_several_kinds_as_alike() -> None:
+    log = lines.begun(("Sort",))
+    log.add("step.started", {"step": "sort#1", "kind": "tool", "plan_step": 1, "attempt": 1}, who="agent")
+    for number in range(8):
+        action = f"{number:032d}"
+        log.add("tool.started", {"tool": "read_scan", "effect": "read", "call": f"c{number}"}, who="agent")
+        log.add("tool.ended", {"tool": "read_scan", "outcome": "ok", "ms": 40, "call": f"c{number}"}, who="agent")
+        lines.propose(log, action, "put_away", "write", needs=0, subject="Put files away")
+        canonical = orjson.dumps({"arguments": {"files": 10}}).decode()
+        log.lines[-1]["texts"]["canonical"] = lines.words(canonical, "internal", "application/json")
+        log.add("effect.done", {"tool": "put_away", "key": f"k{number}", "can_undo": True, "action": action}, subject="Put files away")
+    [step] = [section for section in fold(log.lines).sections if section.kind == "step"]
+    told = [item.told for item in rows.stretched(step, 0, long=True).items if isinstance(item, rows.Gap)]
+    assert told and all(each.endswith(" files") for each in told), told
+
+
+def test_events_are_numbered_with_their_thousands_apart_wherever_they_are_named(cast: Cast, sign_in: SignIn) -> None:
+    log = sorting()
+    while len(log.lines) < 1010:
+        log.add("tool.started", {"tool": "move_files", "effect": "read"}, who="agent")
+        log.add("tool.ended", {"tool": "move_files", "outcome": "ok", "ms": 40}, who="agent")
+    long, riley = play(cast, log), sign_in(cast.riley)
+    for path in ("", "?at=1005", "/events", "/events/1005"):
+        told = words(riley.get(f"/runs/{long.pk}{path}").content.decode())
+        assert not re.findall(r"#\d{4,}", told) and "1,005" in told.replace("1,009", "1,005"), path
 
 
 def test_gaps_name_what_is_alike_only_if_it_is_all_of_one_kind() -> None:
