@@ -199,11 +199,10 @@ def _pair(left: Leg, right: Leg, *, asked: bool) -> Pair:
     names = [name for name in {**left.marks, **right.marks} if left.marks.get(name) != right.marks.get(name)]
     if not names:
         return Pair(left, right, left.told == right.told, left.part or right.part)
-    read = next(filter(None, (_words_of(name, left, right) for name in names if name not in TITLES)), None)
-    if read:
-        before, after = word_by_word(read.before, read.after)
-        if read.name not in LEFT_WHOLE or _alike(read):
-            left, right = replace(left, pieces=before), replace(right, pieces=after)
+    found = filter(None, (_words_of(name, left, right) for name in names if name not in TITLES))
+    read, before, after = next(((each, *pieces) for each in found if any(pieces := word_by_word(each.before, each.after))), (None, (), ()))
+    if read and (read.name not in LEFT_WHOLE or _alike(read)):
+        left, right = replace(left, pieces=before), replace(right, pieces=after)
     shown = {*TITLES}
     if read:
         shown |= {read.name, *(("html",) if read.name == "body" else ()), *(() if asked else ("input",))}  # the HTML is the same letter
@@ -230,11 +229,13 @@ def _differ(names: Sequence[str], *, too: bool) -> str:
 def _words_of(name: str, left: Leg, right: Leg) -> Read | None:
     """What differs under this name as words; of two JSON objects the first field that does. None if there are no words to show."""
     before, after = left.shown.get(name), right.shown.get(name)
+    if before is None or after is None or before.erased or after.erased:  # of what is erased nobody knows what was another in it
+        return None
     if _readable(before) and _readable(after):
-        return Read(name, before, after) if before and after and before.text != after.text else None
+        return Read(name, before, after) if before.text != after.text else None
     old, new = _fields(before), _fields(after)
     field = next((each for each in {**old, **new} if old.get(each) != new.get(each)), None)
-    if field is None or before is None or after is None:
+    if field is None:
         return None
     one, other = (Text(f"{spoken(field)}: {each.get(field) or 'none'}", text.label) for each, text in ((old, before), (new, after)))
     return Read(name, one, other)

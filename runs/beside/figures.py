@@ -8,6 +8,7 @@ from config import clock
 from runs import evidence
 from runs.beside.legs import Side
 from runs.story.people import amount
+from runs.story.shapes import Text
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,19 @@ def figures(first: Side, second: Side) -> Iterator[Figure]:
 
 def _report(side: Side) -> str:
     """What it reported last, in its own words: a rendition."""
-    titles = [text.text for line in side.own if line.type == "report.published" and (text := line.text("title"))]
+    titles = [_words(text) for line in side.own if line.type == "report.published" and (text := line.text("title"))]
     return titles[-1] if titles else "None" if side.run.ended_at else "None yet"
 
 
 def _left(side: Side) -> str:
     done = [row for row in side.view.ledger if row.effect.seq > side.after and row.state in ("done", "undone", "failed")]
-    named = [(row, row.effect.subject.text if row.effect.subject else row.effect.tool) for row in done]
+    named = [(row, _words(row.effect.subject) if row.effect.subject else row.effect.tool) for row in done]
     words = [name + (", undone" if row.state == "undone" else "") for row, name in named]
     return "; ".join(words[:4]) + (f" and {len(words) - 4} more" if len(words) > 4 else "") if words else "Nothing"
+
+
+def _words(text: Text) -> str:
+    return "Erased" if text.erased else text.text
 
 
 def _people(side: Side) -> str:

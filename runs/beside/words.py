@@ -16,17 +16,28 @@ _TOKENS = re.compile(r"⟦[^⟧]{0,20}⟧|\s+|[^\s⟦]+|⟦")
 
 
 def word_by_word(before: Text | None, after: Text | None) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    """Both renditions with what is in one alone marked, and of what is the same no more than what stands around that."""
+    """Both renditions with what is in one alone marked, and of what is the same no more than what stands around that.
+
+    Nothing of two that differ only further on than is compared: then there is nothing to show.
+    """
     if before is None or after is None or before.erased or after.erased:
         return (), ()
-    old, new = _TOKENS.findall(before.text[:WORDS_MOST]), _TOKENS.findall(after.text[:WORDS_MOST])
+    old, new = (_TOKENS.findall(_begun(each.text)) for each in (before, after))
     left: list[Piece] = []
     right: list[Piece] = []
     for kind, start, end, at, upto in _joined(opcodes(old, new, ALIGNED), old):
         gone, come = "".join(old[start:end]), "".join(new[at:upto])
         left += _piece("same" if kind == "equal" else "del", gone)
         right += _piece("same" if kind == "equal" else "ins", come)
+    if all(piece.kind == "same" for piece in (*left, *right)):
+        return (), ()
     return tuple(_short(left))[:PIECES_MOST], tuple(_short(right))[:PIECES_MOST]
+
+
+def _begun(text: str) -> str:
+    """What of it is compared, without half a mark."""
+    kept = text[:WORDS_MOST]
+    return kept[: kept.rfind("⟦")] if len(text) > WORDS_MOST and kept.rfind("⟦") > kept.rfind("⟧") else kept
 
 
 def _joined(found: Iterable[Opcode], old: Sequence[str]) -> Iterator[Opcode]:

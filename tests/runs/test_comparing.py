@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from django.test import Client
 
 from access.rules import person
 from approvals import policy
+from artifacts import vault
 from runs import comparing, presenting
 from runs.beside import legs as beside_legs
 from runs.beside.figures import _worked, in_seconds
@@ -15,7 +17,7 @@ from runs.beside.legs import Leg
 from runs.beside.words import word_by_word
 from runs.comparing import Pair, _once
 from runs.engine import forking
-from runs.models import Run
+from runs.models import Event, Run
 from runs.story.shapes import Piece, Text
 from tests.runs import workflows
 from tests.runs.test_engine import approve, start, walk
@@ -137,6 +139,30 @@ def test_a_mark_of_something_hidden_is_never_cut_and_long_sameness_is():
     assert [(p.kind, p.text) for p in left if p.kind != "same"] == [("del", "⟦card⟧"), ("del", "old")]
     assert [(p.kind, p.text) for p in right if p.kind != "same"] == [("ins", "⟦iban⟧"), ("ins", "new")]
     assert sum(len(piece.text) for piece in left) < 160 and any("…" in piece.text for piece in left)
+
+
+def test_a_text_that_differs_further_on_than_is_compared_is_said_to_differ():
+    def kept(ends: str) -> Leg:
+        about = {"about": ("artifact", "a", "1"), "icon": "file", "title": ("a",), "text": None, "shade": "", "part": "", "key": ""}
+        return Leg(seq=1, told=ends, marks={"content": ends}, shown={"content": Text("same " * 2000 + ends)}, **about)
+
+    pair = comparing._pair(kept("old"), kept("new"), asked=True)
+    assert not pair.same and not pair.first.pieces and pair.first.more == pair.second.more == "The content differs."
+    for mark in ("⟦card⟧", "⟦iban⟧"):
+        cut = word_by_word(Text("a" * 3998 + mark), Text("b" * 3998 + mark))
+        assert all("⟦" not in piece.text for side in cut for piece in side)
+
+
+def test_what_was_erased_in_one_is_said_to_be_and_not_to_have_held_nothing(cast, run, otto):
+    other = done(cast, start(cast, "test-talk", {"thing": "tea"}))
+    vault.erase_all([UUID(pk) for each in Event.objects.filter(run_id=run.pk) for pk in each.payloads.values()], by=cast.ada, why="Asked.")
+    found = compared(cast, run, other)
+    assert [(each.name, each.first, each.second) for each in found.figures][:2] == [
+        ("Report", "Erased", "Said"),
+        ("Left the company", "Erased; Erased", "Note it; Say it"),
+    ]
+    page = otto.get(f"/runs/{run.pk}/compare?with={other.pk}").content.decode()
+    assert "Thing: " not in page and "What it gave differs." in page
 
 
 def test_words_beside_each_other_that_differ_are_one_difference():
