@@ -106,7 +106,7 @@ def test_no_prompt_and_no_key_is_on_a_page_in_the_log_or_in_a_log_line(cast, run
     ],
 )
 def test_a_model_that_gives_nothing_falls_back_to_the_next_and_that_is_told(run, provider, settings, fault, reason):
-    settings.HANDRAIL_MODEL_SECONDS = 1 if fault == "hang" else 20
+    settings.HANDRAIL_MODEL_SECONDS = 4 if fault == "hang" else 20  # in which the next one must have answered
     provider.fail(fault, seconds=20 if fault == "hang" else 0)
     assert walk(run) == "succeeded"
     failed, answered = told(run, "model.called")
