@@ -19,7 +19,8 @@ SENSITIVE = ("personal", "secret", "")  # labels that are named in the story
 COMPARED = 800  # words of a text that is compared with its next version
 ALIGNED = 200  # words between what begins and what ends the same; more are one place
 VERSIONS = 20  # of a run, the latest, that tell what they changed
-PLACES, AROUND, LONGEST = 2, 3, 10  # of a difference: how many places are shown, with how many words before each, and how many words of it
+PLACES, AROUND = 2, 3  # of a difference: how many places are shown, with how many words before each
+WHOLE, LONGEST = 200, 10  # characters of what differs in a place, up to which it stands whole; and how many words of what is longer
 PARTED = 2  # words that are the same between two places, at most, for these to be one
 NOT_COMPARED = "Hidden values are not compared."
 Place = tuple[int, int, int, int]  # of words: from where to where before, and now
@@ -117,7 +118,8 @@ def _place(old: list[str], new: list[str], place: Place, *, first: bool) -> Iter
     yield Piece("same", f"{'…' if now > AROUND or not first else ''} {lead}".strip())
     for kind, words in (("del", old[was:was_end]), ("ins", new[now:now_end])):
         if words:
-            yield Piece(kind, " ".join(words[:LONGEST]) + (" …" if len(words) > LONGEST else ""))
+            said = " ".join(words)
+            yield Piece(kind, said if len(said) <= WHOLE else " ".join(words[:LONGEST]) + " …")
 
 
 def held_in(content: Text) -> Text | str:

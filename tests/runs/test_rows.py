@@ -66,6 +66,15 @@ def test_what_a_word_parts_is_one_place_of_a_difference() -> None:
     ]
 
 
+def test_a_sentence_that_differs_stands_whole_and_of_a_long_passage_the_beginning() -> None:
+    sentence = " ".join(f"word{number}" for number in range(24))
+    passage = " ".join(f"word{number}" for number in range(60))
+    assert len(sentence) < 200 < len(passage)
+    for changed, shown in ((sentence, sentence), (passage, " ".join(passage.split()[:10]) + " …")):
+        found = differences("We refund it. Fernhill", f"We refund it. {changed} Fernhill")
+        assert [piece.text for piece in found] == ["We refund it.", shown]
+
+
 def test_what_is_hidden_is_one_word_of_a_difference() -> None:
     assert [piece.text for piece in differences("Write to ⟦e-mail address⟧.", "Write to us.")] == ["Write to", "⟦e-mail address⟧.", "us."]
 
