@@ -70,7 +70,7 @@ def fields(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Field, ...]:
     """A field for each argument that the tool takes, with the values of `arguments`."""
     schema = tool.arguments.model_json_schema()
     found = [
-        _field(name, _resolved(found, schema), arguments.get(name, found.get("default")), name in tool.fixed)
+        _field(name, resolved(found, schema), arguments.get(name, found.get("default")), name in tool.fixed)
         for name, found in schema.get("properties", {}).items()
     ]
     return tuple(sorted(map(_of_a_letter, found), key=_place) if tool.card == "email" else found)
@@ -107,7 +107,7 @@ def _field(name: str, schema: Mapping[str, Any], value: Any, fixed: bool) -> Fie
     return Field(name, str(schema.get("title") or name), kind, _as_text(kind, value), value, hints.get(kind, ""), choices, fixed)
 
 
-def _resolved(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolved(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
     """A property's schema with its reference followed."""
     reference = schema.get("$ref", "")
     return whole.get("$defs", {}).get(reference.rpartition("/")[2], schema) if reference else schema

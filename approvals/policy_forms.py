@@ -13,9 +13,10 @@ from access import characters, hiding
 from access.errors import BadInput
 from access.ids import as_uuid, uuid7
 from access.templatetags.handrail import spell
-from approvals import conditions, money, policy
+from approvals import conditions, edit_form, money, policy
 from approvals.models import Policy, ReviewerGroup
 from approvals.notifications.pages import zones
+from runs.engine.tools import TOOLS
 
 BLANK = 2  # rows for more conditions that a form shows
 EXPIRES = (900, 1800, 3600, 7200, 10800, 14400, 28800, 86400, 259200)
@@ -42,6 +43,19 @@ class Typed:
         """The conditions, and blank ones after them."""
         blank = min(BLANK, conditions.MAX_CONDITIONS - len(self.conditions))
         return [*self.conditions, *({} for _ in range(blank))]
+
+
+def choices(row: Mapping[str, str], tool: str) -> Mapping[str, str]:
+    """What the value of a condition can be, with its words; empty where nobody can tell, or it may be several or a part of one."""
+    what, test = row.get("what", ""), row.get("test", "")
+    if what in conditions.VALUES:
+        return conditions.VALUES[what]
+    if what not in conditions.OF_PATHS or test not in ("is", "is_not") or tool not in TOOLS:
+        return {}
+    schema = TOOLS[tool].arguments.model_json_schema()
+    found = edit_form.resolved(schema.get("properties", {}).get(conditions.short(row.get("path", "").strip()), {}), schema)
+    known = ["true", "false"] if found.get("type") == "boolean" else found.get("enum", ())
+    return {each: each for each in known if isinstance(each, str)}
 
 
 def of(rule: Policy | None, places: int) -> Typed:

@@ -13,7 +13,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import glyphs
-from approvals import cards, conditions, inbox
+from approvals import cards, conditions, inbox, policy_forms
 from artifacts.rendition import plain as plain_text
 from artifacts.templatetags import renditions
 
@@ -110,6 +110,14 @@ def counted(number: int) -> str:
 def short_path(path: str) -> str:
     """A path into the arguments as people type it."""
     return conditions.short(path)
+
+
+@register.simple_tag
+def choices(row: Mapping[str, str], tool: str) -> Mapping[str, str]:
+    """What the value of a condition can be, by its words; empty where it is typed. What it has now is one of them."""
+    known = policy_forms.choices(row, tool)
+    value = row.get("value", "")
+    return known if value in known or not known else {value: value or "—"} | dict(known)
 
 
 @register.filter

@@ -177,6 +177,25 @@ def test_a_condition_is_taken_out_by_its_cross_and_the_others_stay(cast, ada):
     assert 'value="support-triage"' in page and page.count('value="personal"') == 1, "only among what is offered"
 
 
+def test_a_value_is_chosen_where_the_tool_or_the_house_knows_all_there_are_and_typed_elsewhere(cast, ada):
+    propose_mail(cast)
+    rows = {
+        "what": ["argument", "label", "argument", "argument"],
+        "path": ["force", "", "$.force", "record"],
+        "test": ["is", "at_least", "contains", "is"],
+        "value": ["true", "personal", "tr", "ACC-1"],
+    }
+    page = post(ada, form(cast) | rows | {"tool": "change_record", "do": ""}).content.decode()
+    shown = re.findall(r'<(select|input) class="in" name="value"(.*?)(?:</select>|>)', page, re.DOTALL)
+    assert [tag for tag, _ in shown][:4] == ["select", "select", "input", "input"]
+    assert '<option value="true" selected>true</option><option value="false">false</option>' in page
+    assert '<option value="personal" selected>personal</option>' in page and 'value="ACC-1"' in page
+    maybe = form(cast) | {name: said[:1] for name, said in rows.items()} | {"tool": "change_record", "value": ["maybe"], "do": ""}
+    assert '<option value="maybe" selected>maybe</option><option value="true">' in post(ada, maybe).content.decode(), (
+        "what was typed is kept"
+    )
+
+
 def test_an_older_version_is_tried_and_saved_again(cast, ada):
     propose_mail(cast)
     save(cast, rule(cast, "never", "send_mail"))
