@@ -10,7 +10,7 @@ import pytest
 from bench import append, decision, house, inbox, read, steps, vault, viewers
 from bench.house import House, Row, Table
 
-pytestmark = pytest.mark.timeout(300)  # the fixture measures all, and its processes share the machine with other tests
+pytestmark = pytest.mark.timeout(900)  # the fixture measures all, and its processes share the machine with other tests
 FIGURES = (append, read, viewers, decision, inbox, steps, vault)
 TINY = "--database sqlite --seconds 0.05 --sizes 1 3 --connections 2 --events 20 --viewers 3 --rate 20 --few 3 --waiting 20"
 TINY += " --reads 6 --writes 4 --every 2 --mib 1"
