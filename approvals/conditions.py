@@ -396,7 +396,7 @@ def _wrong(each: Condition) -> str:
         return "it has a character that no text can have."
     if what in ("argument", "every") and _path(each["path"]) is None:
         return "write the path as JSONPath of names, numbers and [*], such as account or to[*]. Filters are not taken."
-    if not value and test not in ("there", "absent"):
+    if not (_list(value) if test == "one_of" else value) and test not in ("there", "absent"):
         return "it compares with nothing."
     return _wrong_value(what, test, value)
 

@@ -120,6 +120,13 @@ def test_a_condition_that_says_not_what_it_asks_about_is_not_left_out(cast, ada)
         assert '<li class="cond__new"><details open>' in page.content.decode(), "and what was typed is seen"
 
 
+@pytest.mark.parametrize("value", [",", " , ,,"])
+def test_a_list_that_names_nothing_is_no_condition_that_could_ever_hold(cast, ada, value):
+    propose_mail(cast)
+    page = post(ada, form(cast, what=["agent"], path=[""], test=["one_of"], value=[value]))
+    assert page.status_code == 422 and "Condition 1: it compares with nothing." in text(page)
+
+
 def test_what_cannot_be_seen_is_no_name_of_a_rule_and_is_drawn_in_what_it_asks(cast, ada):
     propose_mail(cast)
     for name in ("Refunds\u202e001 ot pu", "Re\u200bfunds"):
