@@ -167,6 +167,20 @@ def test_new_events_come_to_who_is_at_the_end_and_are_counted_for_who_is_not(pag
     until(lambda: page.locator(".vtable").evaluate(CUT) == 0, what="a row is cut under the head")
 
 
+def test_the_raw_log_is_as_high_as_what_there_is_and_no_higher_than_the_window(page: Page, server: Stack, agent: Agent) -> None:
+    agent.notes(1, 2, 3)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    signed_in(page, server, "Morgan").goto(f"{agent.url}/events")
+    box = page.locator(".events__cols")
+    assert box.bounding_box()["height"] < 560, "a few events leave no empty pane"
+    agent.notes(*range(4, 61))
+    page.reload()
+    expect(page.locator("[data-row='60']")).to_be_visible()
+    found = box.bounding_box()
+    assert 840 < found["y"] + found["height"] <= 900
+    assert page.locator(".vtable").evaluate("box => box.scrollHeight - box.clientHeight") > 200
+
+
 def test_the_raw_log_is_filtered_as_one_types(page: Page, server: Stack, agent: Agent) -> None:
     agent.tell("plan.set", {"version": 1, "steps": 1}, step_1="Read the archive")
     agent.notes(1, 2, 3)
