@@ -356,8 +356,7 @@ def server_now() -> str:
 def ask_for(context: template.Context, capability: str = "", otherwise: str = "") -> str:
     """Whom to ask who lacks a right: who can do it, and who can give it. `otherwise`: what is said where nobody can be named."""
     actor = getattr(context.get("request"), "actor", None) or rules.NOBODY
-    able = either(rules.others_with(actor, capability)) if capability else ""
-    admins = either(rules.others_with(actor, "access.manage"))
+    able, admins = (either(names) for names in rules.others_with_each(actor, capability, "access.manage"))
     told = (f"{able} can do it." if able else "", f"{admins} can give you the right." if admins else "")
     return " ".join(filter(None, told)) or otherwise
 

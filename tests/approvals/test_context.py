@@ -3,9 +3,12 @@
 from types import SimpleNamespace
 
 import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from access.rules import NOBODY, person
-from approvals import presenting
+from approvals import freezes, presenting
 from approvals.context import inbox_count
 from tests.approvals.mailing import propose_mail
 
@@ -27,3 +30,17 @@ def test_it_counts_for_who_may_decide_and_not_what_others_decide(cast):
     propose_mail(cast)
     assert ">1<" in presenting.count(person(cast.riley.pk)) and "waiting for you" in presenting.count(person(cast.riley.pk))
     assert " hidden>0<" in presenting.count(person(cast.morgan.pk))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("how", "path", "status"), [("get", "/nowhere", 404), ("get", "/runs/new", 403), ("get", "/recovery", 403)])
+def test_a_page_that_refuses_asks_once_what_waits_and_what_is_frozen(cast, how, path, status):
+    freezes.freeze(cast.workspace.pk, what="tool", tool="send_mail", by=person(cast.ada.pk), reason="Wait.")
+    morgan = Client()
+    morgan.force_login(cast.morgan)
+    with CaptureQueriesContext(connection) as asked:
+        page = getattr(morgan, how)(path)
+    told = [each["sql"] for each in asked]
+    assert page.status_code == status and "Frozen: " in page.content.decode()
+    assert sum('FROM "approvals_freeze"' in each for each in told) == 2, "whether any is, and which"
+    assert sum("approvals_proposedaction" in each for each in told) <= 1 and len(set(told)) == len(told), "nothing is asked twice"
