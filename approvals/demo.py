@@ -36,7 +36,7 @@ LETTERS = {
 # those of the letters that have a time of their own: where an argument holds what, and hours
 SOME_LETTERS = {
     "Letters to Hallstedt, a key account": ("$.to[*]", "@moebelwerk-hallstedt.example", 2),
-    "Letters about tax": ("$.subject", "VAT", 12),
+    "Letters to Alder Press": ("$.to[*]", "@alderpress.example", 12),
     "Letters about statements": ("$.subject", "statement", 8),
 }
 GROUPS = ("Finance", "Operations")

@@ -10,6 +10,7 @@ from access.rules import ROLES, can, holders, person
 from approvals import policy
 from approvals.demo import BACK_OFFICE
 from approvals.models import PolicySet
+from config.management.commands.demo_runs import MESSAGES
 from config.management.commands.demo_seed import AGENTS
 
 pytestmark = pytest.mark.django_db
@@ -73,6 +74,9 @@ def test_letters_of_the_demo_have_as_long_as_their_rules_say(in_the_demo):
     letters = [rule for rule in policy.rules(Workspace.objects.get().pk) if rule.tool == "send_email"]
     hours = [rule.expires_after.total_seconds() / 3600 for rule in letters]
     assert hours == [2, 12, 8, 4] and not letters[-1].conditions, "what no rule of its own is about has four hours"
+    senders = " ".join(ticket.read_text("latin-1") for ticket in MESSAGES["support-triage"].glob("*.eml"))
+    asked = [rule.conditions[0]["value"] for rule in letters[:-1]]
+    assert [value for value in asked if value not in senders] == [], "each is about somebody or something that the tickets name"
 
 
 def test_mail_to_the_people_of_the_demo_is_addressed_in_plain_letters(in_the_demo):
