@@ -67,7 +67,7 @@ def decision(request: HttpRequest, action_id: UUID) -> HttpResponse:
         return _page(request, like, refusal=refusal, reason=reason)
     done = [result for result in results if result.decision is not None]
     context = {"like": like, "results": results, "done": done, "left": len(results) - len(done), "verdict": verdict, "reason": reason}
-    context |= {"head": f"{number(len(done))} {verdict}", "tool_title": tool_title(like), "room": "inbox"}
+    context |= {"head": f"{number(len(done)) if done else 'None'} {verdict}", "tool_title": tool_title(like), "room": "inbox"}
     return render(request, "approvals/alike_done.html", context)
 
 
@@ -112,8 +112,8 @@ def _page(
 def _head(found: Batch) -> str:
     """“Nine updates of one field each”; of what has no such word, what all are called if that leaves no hole."""
     many = len(found.items)
-    if many == 1:
-        return "One left of those alike"
+    if many < 2:
+        return f"{'One' if many else 'None'} left of those alike"
     before, after = found.common
     return f"{number(many)} {found.several or 'alike'}" + (f": {before}" if before and not after and not found.several else "")
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from access.rules import person
-from approvals import alike, bulk, decisions, looks, policy
+from approvals import alike, bulk, decisions, freezes, looks, policy
 from approvals.alike import Facts
 from approvals.errors import NotAllOpened
 from approvals.models import Decision, Grant, Look, ProposedAction
@@ -163,6 +163,16 @@ def test_one_that_is_overtaken_leaves_the_others_as_they_are(cast, riley, three)
     assert "One approved, 2 not" in done and "Sam rejected it before." in done and "Its time to decide is over." in done
     assert Decision.objects.filter(reviewer=cast.riley).count() == 1
     assert list(Grant.objects.values_list("action", flat=True)) == [three[0].action.pk]
+
+
+def test_where_nothing_is_left_to_decide_the_page_says_none(cast, riley, three):
+    see(riley, three[0], *three)
+    freezes.freeze(cast.workspace.pk, what="agent", agent_id=cast.agent.pk, by=person(cast.otto.pk), reason="It writes to strangers.")
+    done = text(decide(riley, three[0], *three))
+    assert "None approved, 3 not" in done and done.count("It writes to strangers.") >= 3 and not Decision.objects.exists()
+    for each in three:
+        decisions.decide(each.again(), reviewer=person(cast.sam.pk), verdict="rejected", digest=each.action.digest, reason="Not like this.")
+    assert "None left of those alike" in text(riley.get(address(three[0])))
 
 
 def test_an_action_that_changed_after_it_was_opened_is_not_decided(cast, riley, three):
