@@ -15,7 +15,8 @@ from tests.waiting import until
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One house for all of them: each test has a run of its own in it."""
-    with Stack(tmp_path_factory.mktemp("misbehaving"), desk=True, provider=True, first=["demo_seed"]) as stack:
+    env = {"LEASE_SECONDS": "12"}  # so that of a worker that stands still for a while nobody else takes over what it was told to go through
+    with Stack(tmp_path_factory.mktemp("misbehaving"), desk=True, provider=True, first=["demo_seed"], env=env) as stack:
         yield stack
 
 

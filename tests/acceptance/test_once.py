@@ -11,7 +11,8 @@ from tests.stack import Stack
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with Stack(tmp_path_factory.mktemp("once"), desk=True, first=["demo_seed"]) as stack:
+    env = {"LEASE_SECONDS": "12"}  # so that nobody else takes over from a worker that stands still for a while, and repeats a read
+    with Stack(tmp_path_factory.mktemp("once"), desk=True, first=["demo_seed"], env=env) as stack:
         yield stack
 
 
