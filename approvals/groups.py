@@ -250,6 +250,8 @@ def _name(text: str) -> str:
         raise GroupRefused(f"Its name holds what looks like {held}, and everybody sees it.")
     if characters.has_hidden(name):
         raise GroupRefused("Its name has a character that nobody can see.")
+    if odd := characters.passing(name):
+        raise GroupRefused(f"Its name has {odd}: it would be read as another group.")
     return name
 
 

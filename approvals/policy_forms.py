@@ -131,6 +131,8 @@ def _fields(typed: Typed) -> dict[str, Any]:
         raise RuleRefused("Its name has 1 to 120 characters.")
     if characters.has_hidden(name):
         raise RuleRefused("Its name has a character that nobody can see.")
+    if odd := characters.passing(name):
+        raise RuleRefused(f"Its name has {odd}: it would be read as another rule.")
     if held := hiding.detectors.holds(name):
         raise RuleRefused(f"Its name holds what looks like {held}, and everybody sees it.")
     if len(said["tool"]) > 60 or "\0" in said["tool"] or said["need"] not in ("automatic", "one", "several", "never"):

@@ -322,7 +322,7 @@ def test_a_group_takes_only_people_who_may_decide_and_one_name_once(cast, financ
         made(cast, cast.morgan, name="Managers")
     with pytest.raises(GroupRefused, match="There is a group “FINANCE” already"):
         made(cast, cast.riley, name="FINANCE")
-    for name in ("", " ", "x" * 61, "Fin\u200bance"):
+    for name in ("", " ", "x" * 61, "Fin\u200bance", "Fin\u0430nce"):  # the last with a Cyrillic letter
         with pytest.raises(GroupRefused):
             made(cast, cast.riley, name=name)
     with pytest.raises(GroupRefused, match="The reason has 0 characters"):

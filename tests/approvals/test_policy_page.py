@@ -132,6 +132,7 @@ def test_what_cannot_be_seen_is_no_name_of_a_rule_and_is_drawn_in_what_it_asks(c
     for name in ("Refunds\u202e001 ot pu", "Re\u200bfunds"):
         page = post(ada, form(cast, name=name))
         assert page.status_code == 422 and "a character that nobody can see" in text(page)
+    assert "it would be read as another rule" in text(post(ada, form(cast, name="Ref\u0443nds"))), "with a Cyrillic letter"
     given = form(cast, what=["argument"], path=["subject"], test=["is"], value=["4\u200b17"])
     assert post(ada, given | {"do": "save", "tried": tried(post(ada, given))}).status_code == 302
     for address in ("/policies", "/permissions", f"/policies/{policy.newest(cast.workspace.pk).version}"):
