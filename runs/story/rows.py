@@ -14,6 +14,7 @@ NEWEST = 200  # rows of a section that a page draws
 ALIKE, FEW = 5, 4  # rows of a section that are alike, from which on so many of them in a row are one gap
 AROUND, WIDER = 6, 14  # of one that is looked at, those before and after the place; where what is alike is a gap
 MOST = 10**9  # things of one action; what says more counts something else
+REDONE = ("tool", "state", "checkpoint", "model", "artifact", "milestone", "plan")  # of these the later ones take the place
 ALIKE_KINDS = ("tool", "state", "checkpoint", "model", "effect")
 
 
@@ -39,6 +40,7 @@ class Stretched:
     items: Sequence[Item | Gap]
     after: Gap | None
     here: int = 0  # the first event of the row that is looked at
+    replaced: str = ""  # the words of the fold in which all of it stands, as it was done anew since
     agent_says: bool = False  # that its agent says of all that was done in it, which none of its rows tells then
 
 
@@ -72,14 +74,25 @@ def stretched(section: Section, at: int, *, long: bool = False, new: int = 0, hi
         drawn = tuple(_alike_as_one(rows, new, hits)) if long else rows
         begin = max(0, len(drawn) - NEWEST)
         before = [row for row in rows if row.first < drawn[begin].first] if begin else []
-        return Stretched(_left_out(before, drawn[begin] if begin else None), drawn[begin:], None, agent_says=agent_says)
+        left_out, replaced = _left_out(before, drawn[begin] if begin else None), "" if long else _replaced(section, new)
+        return Stretched(left_out, drawn[begin:], None, replaced=replaced, agent_says=agent_says)
     middle = max(number for number, row in enumerate(rows) if row.first <= at)
     here = rows[middle].first
     drawn = tuple(_alike_as_one(rows, new, (*hits, here))) if long else rows
     begin, end = _around(drawn, next(number for number, row in enumerate(drawn) if row.first == here), WIDER if long else AROUND)
     before = [row for row in rows if row.first < drawn[begin].first]
     after = [row for row in rows if row.first >= drawn[end].first] if end < len(drawn) else []
-    return Stretched(_left_out(before, drawn[begin]), drawn[begin:end], _left_out(after), here, agent_says)
+    return Stretched(_left_out(before, drawn[begin]), drawn[begin:end], _left_out(after), here, agent_says=agent_says)
+
+
+def _replaced(section: Section, new: int) -> str:
+    """What a step that went well and was done anew later had come to: “2 artifacts; done anew below”. Empty for one that stands in full:
+    with what people or the outside must still find there, and what is new to somebody.
+    """
+    quiet = section.anew and section.state == "done" and all(row.kind in REDONE and row.state != "failed" for row in section.items)
+    if not quiet or (new and section.last >= new):
+        return ""
+    return "; ".join(filter(None, (came_to(section.items, of_step=True), "done anew below"))).capitalize()
 
 
 def _under_heading(section: Section) -> Sequence[Item]:

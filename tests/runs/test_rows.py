@@ -1,5 +1,6 @@
 """How a run's rows are drawn together: what differs from a version before, what a later request replaced, and times that change."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -104,6 +105,25 @@ def test_a_difference_in_more_places_than_are_shown_says_how_many_more_there_are
     assert [(piece.kind, piece.text) for piece in differences(before, some.replace("w40 ", "V40 "))][6:] == [("more", "and 1 more change")]
     drawn = DRAWN[Difference](Difference(before, some.replace("w40 ", "V40 ").replace("w50 ", "V50 ")))
     assert drawn.endswith('<del>w20</del> <ins>V20</ins> <span class="dim">and 2 more changes</span>')
+
+
+def test_a_step_that_is_done_anew_is_folded_unless_something_in_it_is_still_to_be_found() -> None:
+    log = lines.drafted()
+    log.add("step.started", {"step": "propose.send_email#1", "kind": "propose", "plan_step": 4}, who="agent")
+    log.add("run.parked", {"reason": "error"}, detail="The workflow’s code failed.")
+    before = {section.key: section for section in fold(log.lines).sections}
+    assert rows.stretched(before["s3"], 0).replaced == ""
+    log.add("deadletter.resolved", {"letter": NOTE, "choice": "retry", "step": "model.draft-reply#1"}, who="riley")
+    log.add("run.queued", {"reason": "recovered"})
+    log.add("step.started", {"step": "model.draft-reply#1", "kind": "model", "plan_step": 3}, who="agent")
+    now = {section.key: section for section in fold(log.lines).sections}
+    drawn = rows.stretched(now["s3"], 0)
+    assert drawn.replaced.endswith("one anew below") and drawn.items == now["s3"].items, "all of it stands in the fold"
+    assert rows.stretched(now["s3-2"], 0).replaced == rows.stretched(now["s2"], 0).replaced == ""
+    assert rows.stretched(now["s3"], 0, new=now["s3"].last).replaced == "", "what is new to somebody is not folded"
+    assert rows.stretched(now["s3"], now["s3"].opened).replaced == "", "nor what is looked at"
+    done = replace(now["s3"], items=(*now["s3"].items, replace(now["s3"].items[-1], kind="effect", state="done")))
+    assert rows.stretched(done, 0).replaced == "", "nor what was done outside"
 
 
 @pytest.mark.parametrize(
