@@ -128,10 +128,15 @@ def make(of: Wanted, *, by: Actor, shown: str, made_from: ProposedAction | None 
             kept=vault.keep(of.workspace_id, _asks_json(of), label=_label(of.tool), media_type="application/json"),
             budget=of.budget,
             expires_at=clock.now() + of.lasts,
-            made_from=made_from,
+            made_from=made_from if made_from and _is_like(made_from, of) else None,
         )
         audit.record(by, "standing_grant_made", workspace_id=of.workspace_id, subject=("standing_grant", made.pk), budget=of.budget)
     return made
+
+
+def _is_like(action: ProposedAction, of: Wanted) -> bool:
+    """Whether it can be said to be made from this action: whoever makes it may have chosen another tool since."""
+    return (action.workspace_id, action.tool) == (of.workspace_id, of.tool)
 
 
 def revoke(grant: StandingGrant, *, by: Actor) -> None:

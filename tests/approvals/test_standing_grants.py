@@ -225,6 +225,18 @@ def test_riley_makes_one_from_an_action_on_the_page_and_it_is_seen_and_revoked(c
     assert policy.rules(cast.workspace.pk)
 
 
+def test_it_is_made_from_an_action_only_if_it_is_of_the_same_tool(cast):
+    reviewed(cast)
+    action = propose_change(cast).action
+    riley = Client()
+    riley.force_login(cast.riley)
+    for tool, made_from in (("change_record", action), ("send_mail", None)):
+        given = {"action": str(action.pk), "tool": tool, "budget": "2", "minutes": "60", "do": "try"}
+        seen = riley.post("/standing-grants/new", given)
+        assert riley.post("/standing-grants/new", given | {"do": "make", "tried": tried(seen)}).status_code == 302
+        assert StandingGrant.objects.get(tool=tool).made_from == made_from
+
+
 def test_what_it_compares_arguments_with_lies_in_the_vault_and_once_erased_it_covers_nothing(cast, client):
     reviewed(cast)
     grant = stands(cast, GDYNIA, {"what": "effect", "test": "is", "value": "write"})
