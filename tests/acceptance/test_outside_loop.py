@@ -129,7 +129,7 @@ def test_an_agent_killed_in_the_middle_is_taken_over_by_another_elsewhere_which_
 
 
 def test_an_agent_frozen_past_its_lease_and_woken_changes_nothing_any_more(story: Story) -> None:
-    said = story.loop("--slow", "0", "--look", "1")
+    said = story.loop("--slow", "0", "--look", "5")  # in which it is frozen, also if this process stands still for a while
     until(lambda: "find_parcel: looking" in said(), within=PATIENCE, what=said)
     story.loops[0].send_signal(signal.SIGSTOP)
     other = story.loop("--slow", "0", "--look", "0")
