@@ -7,6 +7,8 @@ from itertools import groupby
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
+import regex
+
 HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")
 ALLOWED = "\n\t"
 MARKS = {"Mn", "Me"}
@@ -17,7 +19,6 @@ PRESENTATION = "\ufe0e\ufe0f"
 SELECTORS = (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), *range(0x180B, 0x1810))  # of variants
 MARKS_IN_A_ROW = 3
 MOST_OF_ONE = 32  # code points that one character as people see it is made of, at most; real ones have fewer than half of that
-VIRAMA = 9  # the combining class of what joins two consonants of an Indic script
 NAMES = {
     0x00: "Null",
     0x07: "Bell",
@@ -42,8 +43,7 @@ LOOKALIKES = (
 # Latin letters and digits in disguise: full width, and mathematical alphabets
 DISGUISED = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
 ASCII_HIDDEN = re.compile(r"(?:(?!\r\n)[\x00-\x08\x0b-\x1f\x7f])+")
-FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
-JAMO = re.compile("[\u1100-\u115f\ua960-\ua97c\uac00-\ud7a3\u1160-\u11ff\ud7b0-\ud7fb][\u1160-\u11ff\ud7b0-\ud7fb]")
+SEEN_AS_ONE = regex.compile(r"\X")
 WORD = re.compile(r"(\w+)")
 LATIN = re.compile("[A-Za-z]")
 SUSPECT = re.compile(f"([{LOOKALIKES}{DISGUISED}])")
@@ -115,28 +115,15 @@ def seen_length(text: str) -> int:
 
 
 def whole(text: str, end: int) -> int:
-    """Where a text can end, at `end` or a little before it, without cutting what people see as one character: a letter and its marks, an
-    emoji made of several, a flag. A part of it would be read as another one. After UAX #29, as far as people send it.
+    """Where a text can end, at `end` or a little before it, without cutting what people see as one character (UAX #29): a letter and its
+    marks, an emoji made of several, a flag. A part of it would be read as another one.
     """
-    end = min(end, len(text))
-    for at in range(end, max(end - MOST_OF_ONE, 0), -1):
-        if at == len(text) or not _goes_on(text, at):
-            return at
-    return 0 if end < MOST_OF_ONE else end  # so many marks are of no letter
-
-
-def _goes_on(text: str, at: int) -> bool:
-    """Whether what stands at a place belongs to the character before it."""
-    before, after = text[at - 1], text[at]
-    if before == "\r" or after.isascii():
-        return before + after == "\r\n"
-    if before == "\u200d" or after in "\u200c\u200d" or unicodedata.category(after).startswith("M"):
-        return True
-    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":  # the colour of a skin, the tags of a flag
-        return True
-    if after in FLAG_LETTERS:  # two letters make a flag, and the third begins the next one
-        return (at - len(text[:at].rstrip(FLAG_LETTERS))) % 2 == 1
-    return unicodedata.combining(before) == VIRAMA and after.isalpha() or bool(JAMO.fullmatch(before + after))
+    end, at = min(end, len(text)), 0
+    for seen in SEEN_AS_ONE.finditer(text, endpos=end + MOST_OF_ONE):
+        if seen.end() > end:
+            break
+        at = seen.end()
+    return at if end - at < MOST_OF_ONE else end  # so many marks are of no letter
 
 
 def too_marked(text: str) -> list[str | list[Hidden]]:
