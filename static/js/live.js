@@ -3,7 +3,8 @@
 // on every close code, with growing pauses. It tells the page by:
 //   <html data-live="open|connecting|lost|ended">, an event `handrail:live` on document ({state, seq, retryAt}), and one `handrail:beat`
 //   for each heartbeat,
-//   [data-live-indicator] (word in [data-live-text], or in itself), [data-live-seq], [data-live-notice] after 3 s.
+//   [data-live-indicator] (word in [data-live-text], or in itself), [data-live-seq] for people and [data-live-cursor] for machines,
+//   [data-live-notice] after 3 s.
 // A message is HTML with data-seq on a fragment; one whose seq was drawn before is dropped, if the URL has a cursor (`after`). [data-live-end] in it says that nothing follows.
 // An empty message or comment is a heartbeat: once one was heard, 45 s of silence count as a lost connection.
 (() => {
@@ -179,6 +180,7 @@
     const socket = worst();
     for (const indicator of document.querySelectorAll("[data-live-indicator]")) indicate(indicator, socket);
     for (const place of document.querySelectorAll("[data-live-seq]")) if (socket?.counts) write(place, socket.seq.toLocaleString("en"));
+    for (const place of document.querySelectorAll("[data-live-cursor]")) if (socket?.counts) write(place, String(socket.seq));
     for (const notice of document.querySelectorAll("[data-live-notice]")) note(notice, socket);
   }
 

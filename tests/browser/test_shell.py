@@ -35,7 +35,8 @@ RILEY = Actor("human", str(uuid4()), "Riley", {uuid4(): frozenset({"runs.view", 
 
 STREAM = """{% load handrail %}<h1>Run</h1>{% include "_connection.html" with seq=0 %}
 <div ws-connect="/ws?after=0" hidden></div><ol id="list"></ol><div id="part">first</div>
-<span class="live" data-live-indicator hidden><span><span data-live-text></span> #<span data-live-seq>0</span></span></span>"""
+<span class="live" data-live-indicator hidden><span><span data-live-text></span> #<span data-live-seq>0</span></span></span>
+<code data-live-cursor>0</code>"""
 
 
 def drawn(main: str, **context: object) -> str:
@@ -153,6 +154,13 @@ def test_what_was_drawn_before_is_not_drawn_twice(site, page):
     page.goto(site.url)
     expect(page.locator("[data-live-indicator] [data-live-seq]")).to_have_text("3")
     assert numbers(page) == [1, 2, 3]
+
+
+def test_the_newest_number_has_its_thousands_apart_for_people_and_not_for_machines(site, page):
+    site.html, site.speak = drawn(STREAM), lambda site, client, after: push(client, 1234)
+    page.goto(site.url)
+    expect(page.locator("[data-live-indicator] [data-live-seq]")).to_have_text("1,234")
+    expect(page.locator("[data-live-cursor]")).to_have_text("1234")
 
 
 def test_a_page_that_is_left_says_once_how_far_it_was_drawn(site, page):
