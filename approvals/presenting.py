@@ -152,7 +152,7 @@ def panel(
     card = _card(action, what, full) if what else None
     differs = _changes(before, what, full) if before and what else None
     if drawn_course.bar and before and not drawn_course.bar.nth:
-        drawn_course = replace(drawn_course, bar=replace(drawn_course.bar, what=f"#{action.proposed_seq}, not #{before.proposed_seq}"))
+        drawn_course = replace(drawn_course, bar=replace(drawn_course.bar, what=f"#{action.proposed_seq:,}, not #{before.proposed_seq:,}"))
     both = record.told_apart(card, differs.by_path) if card and differs and not editing else None
     return Panel(
         course=drawn_course,

@@ -56,9 +56,9 @@ def event_erasure(request: HttpRequest, run_id: UUID, seq: int) -> HttpResponse:
     if names is None:
         raise NotFound
     kept = erasing.parts_of(run, seq)
-    all_of = [("texts", f"All texts of #{seq}")] if len(names) > 1 else []
+    all_of = [("texts", f"All texts of #{seq:,}")] if len(names) > 1 else []
     ways = (
-        *((f"text:{name}", f"The text “{name.replace('_', ' ')}” of #{seq}") for name in names),
+        *((f"text:{name}", f"The text “{name.replace('_', ' ')}” of #{seq:,}") for name in names),
         *all_of,
         *((f"part:{at}", words[:1].upper() + words[1:]) for at, words in enumerate(kept)),
         ("run", f"All that {run.ref} holds: texts, arguments, artifacts, tickets, what its steps gave"),
@@ -67,7 +67,7 @@ def event_erasure(request: HttpRequest, run_id: UUID, seq: int) -> HttpResponse:
     kind, _, which = what.partition(":")
     found = {"texts": lambda: erasing.of_event(run, seq), "text": lambda: erasing.of_event(run, seq, which)}
     found |= {"part": lambda: list(kept.values())[int(which)], "run": lambda: erasing.of_runs([run.pk])}
-    return _erasure(request, run, Thing(f"texts of #{seq}", reverse("runs:event", args=[run.pk, seq]), ways, what, found[kind]()))
+    return _erasure(request, run, Thing(f"texts of #{seq:,}", reverse("runs:event", args=[run.pk, seq]), ways, what, found[kind]()))
 
 
 def _what(request: HttpRequest, ways: Collection[tuple[str, str]]) -> str:

@@ -24,4 +24,4 @@ def of_event(actor: Actor, parts: Sequence[str]) -> Place:
     if payload is None:
         raise NotFound
     back = reverse("runs:event", args=(run.pk, int(seq)))
-    return Place(f"event:{run.pk}:{int(seq)}:{role}", payload, run.pk, back, f"“{role}” of #{int(seq)}", frame="log", seq=int(seq))
+    return Place(f"event:{run.pk}:{int(seq)}:{role}", payload, run.pk, back, f"“{role}” of #{int(seq):,}", frame="log", seq=int(seq))

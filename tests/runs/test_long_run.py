@@ -440,8 +440,9 @@ def test_events_are_numbered_with_their_thousands_apart_wherever_they_are_named(
         log.add("tool.started", {"tool": "move_files", "effect": "read"}, who="agent")
         log.add("tool.ended", {"tool": "move_files", "outcome": "ok", "ms": 40}, who="agent")
     long, riley = play(cast, log), sign_in(cast.riley)
-    for path, number in (("", "1,009"), ("?at=1005", "1,005"), ("/events", "1,009"), ("/events/1005", "1,005")):
-        told = words(riley.get(f"/runs/{long.pk}{path}").content.decode())
+    pages = [(riley, "", "1,009"), (riley, "?at=1005", "1,005"), (riley, "/events", "1,009"), (riley, "/events/1005", "1,005")]
+    for who, path, number in [*pages, (sign_in(cast.ada), "/events/1005/erasure", "texts of #1,005")]:
+        told = words(who.get(f"/runs/{long.pk}{path}").content.decode())
         assert number in told and not re.findall(r"#\d{4,}", told), path
 
 
