@@ -43,7 +43,9 @@ LOOKALIKES = (
 # Latin letters and digits in disguise: full width, and mathematical alphabets
 DISGUISED = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
 ASCII_HIDDEN = re.compile(r"(?:(?!\r\n)[\x00-\x08\x0b-\x1f\x7f])+")
-SEEN_AS_ONE = regex.compile(r"\X")
+# two letters that are a flag by themselves, for of a row of them \X looks at each from the row's beginning on
+FLAG = r"[\U0001F1E6-\U0001F1FF]{2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*"
+SEEN_AS_ONE = regex.compile(rf"{FLAG}|\X")
 WORD = re.compile(r"(\w+)")
 LATIN = re.compile("[A-Za-z]")
 SUSPECT = re.compile(f"([{LOOKALIKES}{DISGUISED}])")

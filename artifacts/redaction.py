@@ -117,8 +117,7 @@ def narrow(text: str, *, label: str, policy: Policy = DEFAULT) -> Rendition:
 
 def hide(text: str, *, label: str = "internal") -> str:
     """Words of ours that may quote somebody else's (an error, a log line), as plain text with words in place of what is hidden."""
-    if len(text) > MAX_RENDITION:
-        text = beginning(text[: MAX_RENDITION + _BEYOND], MAX_RENDITION)
+    text = beginning(text, MAX_RENDITION)
     parts = _settled([Text(text)], DEFAULT.hides(label))
     return text if parts == [Text(text)] else "".join(map(str, parts))
 
@@ -130,7 +129,7 @@ def beginning(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    end = characters.whole(text, most - 1)
+    text, end = text[: most + _BEYOND], characters.whole(text, most - 1)
     cut = next((found.start for found in detectors.find(text) if found.start < end < found.end), end)
     return f"{text[:cut].rstrip(' …')}…"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from access.characters import Hidden, Lookalike, has_hidden, lookalikes, name, parts, seen_length
+from access.characters import Hidden, Lookalike, has_hidden, lookalikes, name, parts, seen_length, whole
 
 
 def joined(text: str) -> str:
@@ -105,6 +105,21 @@ def test_a_megabyte_takes_seconds_not_minutes(text):
     assert joined(text) == text
     lookalikes(text)
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    "text", ["\U0001f1e9" * 65_537, "\u0600" + "\U0001f1e9" * 65_536, "\U0001f468\u200d" * 40_000, "\u0915\u094d" * 40_000]
+)
+def test_to_end_a_text_takes_a_time_in_proportion_also_where_much_of_it_could_be_seen_as_one(text):
+    started = time.process_time()
+    assert 0 <= 65_000 - whole(text, 65_000) < 32
+    assert time.process_time() - started < 5
+
+
+def test_no_half_of_a_flag_is_left_whichever_number_of_its_letters_come_in_a_row():
+    flag = "\U0001f1e9\U0001f1ea"
+    for text, ends in ((flag * 3, {0, 2, 4, 6}), (f"a{flag}{flag[0]}b", {0, 1, 3, 4, 5}), (f"{flag}\u0301{flag}", {0, 3, 5})):
+        assert {whole(text, end) for end in range(len(text) + 1)} == ends
 
 
 @pytest.mark.parametrize(

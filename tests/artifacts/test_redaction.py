@@ -497,3 +497,10 @@ def test_the_beginning_of_a_text_ends_within_nothing_that_is_hidden_in_the_whole
             kept = beginning(whole, most)
             shown = plain(redact(kept.encode(), media_type="text/plain", label="personal").text)
             assert len(kept) <= most and hidden.split()[-1][:4] not in shown.replace("hidden", ""), kept
+
+
+def test_of_a_very_long_text_no_more_is_looked_through_than_its_beginning_needs(monkeypatch):
+    looked = []
+    monkeypatch.setattr(redaction.detectors, "find", lambda text: looked.append(len(text)) or [])
+    assert len(beginning("word " * 1_000_000, 200)) <= 200
+    assert sum(looked) < 10_000
