@@ -74,7 +74,7 @@ def stretched(section: Section, at: int, *, long: bool = False, new: int = 0, hi
         drawn = tuple(_alike_as_one(rows, new, hits)) if long else rows
         begin = max(0, len(drawn) - NEWEST)
         before = [row for row in rows if row.first < drawn[begin].first] if begin else []
-        left_out, replaced = _left_out(before, drawn[begin] if begin else None), "" if long else _replaced(section, new)
+        left_out, replaced = _left_out(before, drawn[begin] if begin else None), "" if long else _replaced(section, new, hits)
         return Stretched(left_out, drawn[begin:], None, replaced=replaced, agent_says=agent_says)
     middle = max(number for number, row in enumerate(rows) if row.first <= at)
     here = rows[middle].first
@@ -85,14 +85,20 @@ def stretched(section: Section, at: int, *, long: bool = False, new: int = 0, hi
     return Stretched(_left_out(before, drawn[begin]), drawn[begin:end], _left_out(after), here, agent_says=agent_says)
 
 
-def _replaced(section: Section, new: int) -> str:
+def _replaced(section: Section, new: int, hits: Collection[int]) -> str:
     """What a step that went well and was done anew later had come to: “2 artifacts; done anew below”. Empty for one that stands in full:
-    with what people or the outside must still find there, and what is new to somebody.
+    with what people or the outside must still find there, what is new to somebody, and what they look for.
     """
-    quiet = section.anew and section.state == "done" and all(row.kind in REDONE and row.state != "failed" for row in section.items)
-    if not quiet or (new and section.last >= new):
+    quiet = section.anew and section.state == "done" and all(map(_is_redone, section.items))
+    if not quiet or (new and section.last >= new) or any(section.opened <= hit <= section.last for hit in hits):
         return ""
     return "; ".join(filter(None, (came_to(section.items, of_step=True), "done anew below"))).capitalize()
+
+
+def _is_redone(row: Item) -> bool:
+    """Whether a later row takes its place. Of states only plain ones: others tell what went wrong or was undone, or who was waited for."""
+    plain = row.kind != "state" or row.quiet or not (row.icon or row.state or row.minor)
+    return row.kind in REDONE and row.state != "failed" and plain
 
 
 def _under_heading(section: Section) -> Sequence[Item]:

@@ -124,6 +124,31 @@ def test_a_step_that_is_done_anew_is_folded_unless_something_in_it_is_still_to_b
     assert rows.stretched(now["s3"], now["s3"].opened).replaced == "", "nor what is looked at"
     done = replace(now["s3"], items=(*now["s3"].items, replace(now["s3"].items[-1], kind="effect", state="done")))
     assert rows.stretched(done, 0).replaced == "", "nor what was done outside"
+    assert rows.stretched(now["s3"], 0, hits=[now["s3"].last]).replaced == "", "nor what is looked for"
+
+
+@pytest.mark.parametrize(
+    ("type_", "data"),
+    [
+        ("action.expired", {"action": lines.SEND}),
+        ("action.withdrawn", {"action": lines.SEND, "reason": "agent"}),
+        ("effect.undone", {"key": NOTE}),
+        ("run.compensating", {"effects": 2}),
+        ("run.resumed", {"reason": "lease_expired", "worker": "w2", "token": 2}),
+        ("child.started", {"run": NOTE, "ref": "RN-AAAA", "step": "step.child#1"}),
+        ("budget.warned", {"budget": "tokens", "used": 9, "limit": 10}),
+    ],
+)
+def test_a_step_in_which_something_was_undone_or_went_wrong_is_not_folded_when_it_is_done_anew(type_: str, data: dict[str, Any]) -> None:
+    log = lines.drafted()
+    log.add(type_, data)
+    log.add("step.started", {"step": "propose.send_email#1", "kind": "propose", "plan_step": 4}, who="agent")
+    log.add("run.parked", {"reason": "error"}, detail="The workflow’s code failed.")
+    log.add("deadletter.resolved", {"letter": NOTE, "choice": "retry", "step": "model.draft-reply#1"}, who="riley")
+    log.add("step.started", {"step": "model.draft-reply#1", "kind": "model", "plan_step": 3}, who="agent")
+    now = {section.key: section for section in fold(log.lines).sections}
+    assert now["s3"].anew and now["s3"].state == "done"
+    assert rows.stretched(now["s3"], 0).replaced == ""
 
 
 @pytest.mark.parametrize(
