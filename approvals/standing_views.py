@@ -51,7 +51,7 @@ def new(request: HttpRequest) -> HttpResponse:
         return _form(request, _empty(request, action), action)
     typed = policy_forms.typed(request.POST)
     fields = {name: request.POST.get(name, "")[:40] for name in ("budget", "minutes")}
-    asks = tuple(each for each in typed.conditions if each["what"])  # what it was made from is taken out by that
+    asks = tuple(each for each in typed.conditions if each["what"])  # “no condition” takes out one that was filled in from the action
     given: dict[str, Any] = {"tool": typed.fields["tool"], **fields, "conditions": asks}
     try:
         of = _wanted(workspace_id, given)

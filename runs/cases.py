@@ -138,7 +138,7 @@ class Case:
         return STATUS.sub("", self.detail)
 
     @property
-    def quoted(self) -> "Quoted":
+    def quoted(self) -> Quoted:
         """The same with the words of a tool apart: they may be anybody's, and read like ours."""
         if self.where.reason not in QUOTING or self.where.step.rpartition("/")[2].startswith("model."):  # of a model all words are ours
             return Quoted(self.said)
