@@ -489,14 +489,14 @@ def test_the_beginning_of_a_text_ends_within_nothing_that_is_hidden_in_the_whole
         "4111 1111 1111 1111",
         "GB29 NWBK 6016 1331 9268 19",
         "mei@fernhill.example",
-        "password: hunter2hunter2",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
         "+49 170 1234567",
     ):
         whole = f"{'word ' * 20}{hidden} and more"
         for most in range(80, len(whole) + 1):
             kept = beginning(whole, most)
             shown = plain(redact(kept.encode(), media_type="text/plain", label="personal").text)
-            assert len(kept) <= most and hidden.split()[-1][:4] not in shown.replace("hidden", ""), kept
+            assert len(kept) <= most and hidden[:3] not in shown, kept
 
 
 def test_of_a_very_long_text_no_more_is_looked_through_than_its_beginning_needs(monkeypatch):
