@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from access import characters
+from artifacts.rendition import whole_marks
 
 WRAPPED = 56  # characters; a line that is shorter was ended by who wrote it
 NAMED = 40  # characters of a greeting or a name at the end, at most
@@ -134,7 +135,5 @@ def _joined(lines: list[str]) -> str:
 
 def cut(words: str, most: int) -> str:
     """At a space, and never within the mark of something hidden."""
-    kept = words[: characters.whole(words, most)].rsplit(" ", 1)[0]
-    if kept.rfind("⟦") > kept.rfind("⟧"):
-        kept = kept[: kept.rfind("⟦")]
+    kept = whole_marks(words[: characters.whole(words, most)].rsplit(" ", 1)[0])
     return kept.rstrip(" ,.;:–-") + "…"

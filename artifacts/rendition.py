@@ -115,6 +115,12 @@ def is_cut(text: str) -> bool:
     return bool(_CUT.search(text[-24:]))
 
 
+def whole_marks(text: str) -> str:
+    """The beginning of a rendition that was cut anywhere, without half a mark at its end."""
+    at = text.rfind("⟦")
+    return text[:at].rstrip("⟦") if at > text.rfind("⟧") else text
+
+
 _CUT = re.compile(r"⟦\+\d{1,15}⟧\Z")
 
 

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from access import characters
 from access.templatetags.handrail import breakable, hidden, icon
 from artifacts import markdown
-from artifacts.rendition import UNREADABLE, WORDS, Glyph, Hidden, More, Segment, Text, segments
+from artifacts.rendition import UNREADABLE, WORDS, Glyph, Hidden, More, Segment, Text, segments, whole_marks
 from artifacts.revealing import REVEALABLE, Place
 from artifacts.sheets import media_name
 
@@ -153,9 +153,7 @@ def _begun(text: str, most: int) -> list[Segment]:
     """The parts of the first `most` characters of a rendition, and not half a mark; with how much more there is."""
     if len(text) <= most:
         return segments(text)
-    kept = text[:most]
-    if kept.rfind("⟦") > kept.rfind("⟧"):
-        kept = kept[: kept.rfind("⟦")].rstrip("⟦")
+    kept = whole_marks(text[:most])
     return [*segments(kept), More(len(text) - len(kept))]
 
 

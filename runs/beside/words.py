@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from artifacts.rendition import whole_marks
 from runs.story.aligning import Opcode, opcodes
 from runs.story.shapes import Piece, Text
 
@@ -36,8 +37,7 @@ def word_by_word(before: Text | None, after: Text | None) -> tuple[tuple[Piece, 
 
 def _begun(text: str) -> str:
     """What of it is compared, without half a mark."""
-    kept = text[:WORDS_MOST]
-    return kept[: kept.rfind("⟦")] if len(text) > WORDS_MOST and kept.rfind("⟦") > kept.rfind("⟧") else kept
+    return text if len(text) <= WORDS_MOST else whole_marks(text[:WORDS_MOST])
 
 
 def _joined(found: Iterable[Opcode], old: Sequence[str]) -> Iterator[Opcode]:
