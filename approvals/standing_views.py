@@ -1,5 +1,6 @@
 """Standing grants on pages: made from a decided action or from the policy, after a back-test; read; revoked."""
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -51,8 +52,7 @@ def new(request: HttpRequest) -> HttpResponse:
         return _form(request, _empty(request, action), action)
     typed = policy_forms.typed(request.POST)
     fields = {name: request.POST.get(name, "")[:40] for name in ("budget", "minutes")}
-    asks = tuple(each for each in typed.conditions if each["what"])  # “no condition” takes out one that was filled in from the action
-    given: dict[str, Any] = {"tool": typed.fields["tool"], **fields, "conditions": asks}
+    given: dict[str, Any] = {"tool": typed.fields["tool"], **fields, "conditions": _left(request, action, typed.conditions)}
     try:
         of = _wanted(workspace_id, given)
         if request.POST.get("do") == "make":
@@ -89,6 +89,16 @@ def _empty(request: HttpRequest, action: ProposedAction | None) -> dict[str, Any
     if action is not None and isinstance(decisions.may_read(action, request.actor), Yes):
         asks = standing_grants.suggested(action, exact.whole(action).arguments)
     return {"tool": action.tool if action else request.GET.get("tool", "")[:60], "budget": "20", "minutes": "60", "conditions": asks}
+
+
+def _left(request: HttpRequest, action: ProposedAction | None, rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """The conditions without those that were filled in and ask about nothing any more: so they are taken out. Anything else that says
+    something and not what it asks about stays, to be refused: without it the grant would cover more than somebody meant.
+    """
+    if all(each["what"] for each in rows):
+        return list(rows)
+    filled = {(conditions.short(each["path"]), each["value"]) for each in _empty(request, action)["conditions"]}
+    return [each for each in rows if each["what"] or (conditions.short(each["path"].strip()), each["value"]) not in filled]
 
 
 def _wanted(workspace_id: UUID, given: dict[str, Any]) -> Wanted:

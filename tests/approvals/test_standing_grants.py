@@ -225,6 +225,21 @@ def test_riley_makes_one_from_an_action_on_the_page_and_it_is_seen_and_revoked(c
     assert policy.rules(cast.workspace.pk)
 
 
+def test_a_condition_that_was_filled_in_is_taken_out_and_one_that_was_typed_is_never_left_out(cast):
+    reviewed(cast)
+    action = propose_change(cast).action
+    riley = Client()
+    riley.force_login(cast.riley)
+    given = {"action": str(action.pk), "tool": "change_record", "budget": "2", "minutes": "60", "do": "try"}
+    rows = {"what": ["argument", ""], "path": ["field", "record"], "test": ["is", "is"]}
+    seen = riley.post("/standing-grants/new", given | rows | {"value": ["note", "ACC-1"]})
+    assert seen.status_code == 200 and 'value="ACC-1"' not in seen.content.decode()
+    for value in ("ACC-2", "ACC-1, ACC-2"):
+        seen = riley.post("/standing-grants/new", given | rows | {"value": ["note", value]})
+        assert seen.status_code == 422 and "Condition 2: choose what it asks about" in text(seen)
+        assert f'value="{value}"' in seen.content.decode() and 'name="tried"' not in seen.content.decode()
+
+
 def test_it_is_made_from_an_action_only_if_it_is_of_the_same_tool(cast):
     reviewed(cast)
     action = propose_change(cast).action
