@@ -148,14 +148,14 @@ def _went_wrong(p: Performance, error: ToolError, ms: int) -> Any:
     with p.walk.hold(settling=True) as run:
         outcome = "error" if error.happened is False else "unknown"
         data = ToolEnded(tool=p.tool.name, outcome=outcome, ms=ms, step=p.entry.step, error=error.kind)
-        run.append(data, actor=p.walk.agent, texts={"detail": Text(str(error) or type(error).__doc__ or "", p.tool.label)})
+        run.append(data, actor=p.walk.agent, texts={"detail": Text(error.said, p.tool.label)})
         cancelled = run.row.state == State.CANCELLING
     if error.happened is not False:
         return _recover(p)
     verdict = decide(p.tool.retry, attempt=p.entry.attempts, retryable=error.retryable and not cancelled, elapsed=_since(p))
     if isinstance(verdict, Again):
         raise Waits(RunWaiting(on="retry", action=p.redemption.action_id), wake_in=verdict.wait)
-    return _give_up(p, str(error).strip() or type(error).__doc__ or "")
+    return _give_up(p, error.said)
 
 
 def _give_up(p: Performance, detail: str) -> Any:
@@ -217,7 +217,7 @@ def _look_up(p: Performance) -> Found | Absent | Unsure:
         with p.walk.lease.calling(p.tool.deadline + 2):
             looked, trouble = p.tool.lookup(_call(p, begun), p.redemption.arguments), None
     except ToolError as error:
-        looked, trouble = Unsure(str(error) or type(error).__doc__ or ""), error.kind
+        looked, trouble = Unsure(error.said), error.kind
     except Exception as error:
         logger.exception("look-up raised", extra={"run": str(p.walk.id), "step": p.entry.step})
         looked, trouble = Unsure(f"The look-up’s code failed ({type(error).__name__})."), "error"

@@ -36,7 +36,7 @@ def look(
         with calling or nullcontext():
             found = fit(tool.look(call, arguments))
     except ToolError as error:
-        words = beginning(str(error) or type(error).__doc__ or "", MAX_TROUBLE)
+        words = beginning(error.said, MAX_TROUBLE)
         found = Looked(trouble=words.encode("utf-8", "replace").decode())  # half a surrogate pair can't be kept
     except Exception as error:  # what a look's own code raises is no reason to keep the action from people
         logger.exception("look raised", extra={"run": str(run_id), "step": step})

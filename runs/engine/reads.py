@@ -141,8 +141,7 @@ def note_change(walk: Walk, entry: JournalEntry, given: Any) -> None:
 def _failed(beginning: _Beginning, error: ToolError) -> NoReturn:
     """Record a read's failure; then wait to try again, or park the run."""
     walk, tool, ms = beginning.walk, beginning.tool, beginning.ms
-    said = str(error).strip() or type(error).__doc__ or ""
-    detail = Text(said, tool.label)
+    detail = Text(error.said, tool.label)
     with beginning.over(), walk.hold() as run:
         entry = beginning.told(run)
         step, verdict = entry.step, _verdict(walk, tool, entry, error)
@@ -156,7 +155,7 @@ def _failed(beginning: _Beginning, error: ToolError) -> NoReturn:
             run.append(StepRetrying(step=step, attempt=entry.attempts + 1, wait_ms=wait), actor=log.ENGINE)
     if isinstance(verdict, Again):
         raise Waits(RunWaiting(on="retry"), wake_in=verdict.wait)
-    raise Parked("retries_exhausted", step=step, detail=f"{tool.title}: {said.rstrip('.')}. {STOPPED[verdict.why]}")
+    raise Parked("retries_exhausted", step=step, detail=f"{tool.title}: {error.said.rstrip('.')}. {STOPPED[verdict.why]}")
 
 
 def _verdict(walk: Walk, tool: Tool, entry: JournalEntry, error: ToolError) -> Again | Stop:

@@ -27,6 +27,11 @@ class ToolError(Exception):
     happened: bool | None = None
     retryable: bool = True
 
+    @property
+    def said(self) -> str:
+        """Its own words; if there are none, those of its kind."""
+        return str(self).strip() or type(self).__doc__ or ""
+
 
 class Unavailable(ToolError):
     """The outside could not be reached, and nothing was asked of it."""
