@@ -264,7 +264,7 @@ class View:
             return None
         known = workflow.loaded(self.run.workflow, self.run.workflow_version)
         open_ = WebhookWait.objects.filter(run=self.run.pk, closed_at=None).order_by("pk") if known and known.where else ()
-        return next((found for wait in open_ if (found := known.where(wait.match))), None)
+        return next((found for wait in open_ if (found := workflow.link(known, wait.match))), None)
 
     @cached_property
     def asked(self) -> questions.Open | None:

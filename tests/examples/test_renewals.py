@@ -1,6 +1,7 @@
 """Renewing a contract: nothing leaves before it is approved, then the run waits for the signed one; called off, it takes its notes back."""
 
 import threading
+from dataclasses import replace
 
 import httpx
 import orjson
@@ -15,8 +16,8 @@ from config.management.commands import demo_runs
 from config.management.commands.demo_runs import RENEWED
 from examples.support_triage import renewals
 from runs import signals, standard_webhooks, starting, webhooks
-from runs.engine import executor
-from runs.engine.workflow import Record
+from runs.engine import executor, workflow
+from runs.engine.workflow import Link, Record
 from runs.models import Run
 from tests.approvals.mailing import Proposed
 from tests.examples.outside import World
@@ -75,6 +76,11 @@ def test_while_it_waits_its_page_says_where_the_contract_is_signed_if_the_demo_t
     assert link in page and "Sign the contract at the help desk" in page
     monkeypatch.delenv("HANDRAIL_DESK_URL")
     assert "Sign the contract" not in riley.get(f"/runs/{renewal.run.pk}").content.decode()
+
+
+def test_a_workflow_whose_code_fails_to_say_where_a_webhook_is_sent_breaks_no_page():
+    broken = replace(workflow.VERSIONS["renewals", 1], where=lambda match: Link("Sign it", match["nothing"]))
+    assert workflow.link(broken, {"data.account": ACCOUNT}) is None
 
 
 def test_each_figure_of_the_offers_reason_stands_in_what_is_shown_of_the_account_that_was_read(cast, world: World, renewal: Proposed):
