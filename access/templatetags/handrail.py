@@ -283,9 +283,9 @@ def num(value: int | float | str) -> SafeString:
 
 
 @register.filter
-def grouped(value: int | None) -> str:
-    """A number with thousands apart: #2,352."""
-    return "" if value is None else f"{value:,}"
+def grouped(value: object) -> object:
+    """A number with thousands apart: #2,352. What is no number is drawn as it is, and None not at all."""
+    return f"{value:,}" if isinstance(value, int) else "" if value is None else value
 
 
 @register.simple_tag
