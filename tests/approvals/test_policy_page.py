@@ -18,6 +18,7 @@ from runs.engine.tools import TOOLS
 from tests import proving
 from tests.approvals.mailing import propose_change, propose_mail, text
 from tests.approvals.test_policy_versions import changing, rule, save
+from tests.ids import without_ids
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 SECRET = "Hutnicza 12, code 4711"
@@ -133,11 +134,11 @@ def test_what_cannot_be_seen_is_no_name_of_a_rule_and_is_drawn_in_what_it_asks(c
         page = post(ada, form(cast, name=name))
         assert page.status_code == 422 and "a character that nobody can see" in text(page)
     assert "it would be read as another rule" in text(post(ada, form(cast, name="Ref\u0443nds"))), "with a Cyrillic letter"
-    given = form(cast, what=["argument"], path=["subject"], test=["is"], value=["4\u200b17"])
+    given = form(cast, what=["argument"], path=["subject"], test=["is"], value=["Zeb\u200bra"])
     assert post(ada, given | {"do": "save", "tried": tried(post(ada, given))}).status_code == 302
     for address in ("/policies", "/permissions", f"/policies/{policy.newest(cast.workspace.pk).version}"):
         page = ada.get(address).content.decode()
-        assert "417" not in page and "4\u200b17" not in page, address
+        assert "Zebra" not in page and "Zeb\u200bra" not in page, address
 
 
 @pytest.mark.both_databases
@@ -233,7 +234,7 @@ def test_a_try_shows_renditions_only(cast, ada):
     asks = {"what": ["argument"], "path": ["$.fields.street"], "test": ["contains"], "value": ["hutnicza"]}
     page = post(ada, form(cast) | {"key": str(old.key), "tool": "change_record", "need": "never"} | asks)
     assert "One reviewer becomes → Never" in text(page) and str(change.action.pk) in page.content.decode()
-    assert "4711" not in page.content.decode()
+    assert "4711" not in without_ids(page.content.decode())
 
 
 def test_what_agents_asked_for_is_listed_with_a_way_on(cast, ada):

@@ -28,6 +28,7 @@ from tests.approvals.mailing import change_record, propose_mail, read_account, r
 from tests.approvals.test_freezing import frozen
 from tests.approvals.test_looking import refund
 from tests.cast import Cast, member
+from tests.ids import without_ids
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 ACTIONS, IN_ONE_SET = 500, 20
@@ -300,7 +301,7 @@ def test_fields_stand_for_texts_whole_numbers_and_lists_of_texts_alone() -> None
 def test_a_past_action_is_tried_without_showing_its_arguments(cast: Cast, ada: Client) -> None:
     past = propose_mail(cast, body="Code 4711 for Hutnicza 12").action
     page = ada.post("/policies/simulator", form(cast, past=str(past.pk), arguments=""))
-    assert page.status_code == 200 and "One reviewer" in text(page) and "4711" not in page.content.decode()
+    assert page.status_code == 200 and "One reviewer" in text(page) and "4711" not in without_ids(page.content.decode())
     assert ada.post("/policies/simulator", form(cast, past=str(cast.agent.pk))).status_code == 422
 
 
