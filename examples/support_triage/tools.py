@@ -12,6 +12,7 @@ from email.message import EmailMessage
 from email.policy import SMTP, default
 from email.utils import format_datetime
 from typing import Annotated, Any
+from urllib.parse import quote
 from uuid import UUID
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -118,7 +119,7 @@ def desk_told() -> bool:
 
 
 def account_page(account: str) -> str:
-    return f"{desk_url()}/crm/accounts/{account}"
+    return f"{desk_url()}/crm/accounts/{quote(account, safe='')}"
 
 
 def ledger_page() -> str:

@@ -137,9 +137,10 @@ def loaded(name: str, version: int) -> Workflow | None:
 
 
 def link(known: Workflow, match: Mapping[str, Any]) -> Link | None:
-    """Where a person has a webhook sent that such a run waits for."""
+    """Where a person has a webhook sent that such a run waits for: a web address, for anything else is no page."""
     try:
-        return known.where(match) if known.where else None
+        found = known.where(match) if known.where else None
+        return found if found and found.address.lower().startswith(("https://", "http://")) else None
     except Exception:  # it is somebody's own code, and no page breaks by that
         logger.exception("where raised", extra={"workflow": known.name})
         return None

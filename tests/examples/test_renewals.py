@@ -15,6 +15,7 @@ from config import clock
 from config.management.commands import demo_runs
 from config.management.commands.demo_runs import RENEWED
 from examples.support_triage import renewals
+from examples.support_triage.tools import account_page
 from runs import signals, standard_webhooks, starting, webhooks
 from runs.engine import executor, workflow
 from runs.engine.workflow import Link, Record
@@ -81,6 +82,16 @@ def test_while_it_waits_its_page_says_where_the_contract_is_signed_if_the_demo_t
 def test_a_workflow_whose_code_fails_to_say_where_a_webhook_is_sent_breaks_no_page():
     broken = replace(workflow.VERSIONS["renewals", 1], where=lambda match: Link("Sign it", match["nothing"]))
     assert workflow.link(broken, {"data.account": ACCOUNT}) is None
+
+
+def test_what_a_workflow_says_of_where_is_a_link_only_if_it_is_a_web_address():
+    for address, there in (("https://desk.example/a?x=1", True), ("javascript:alert(1)", False), ("//desk.example", False), (None, False)):
+        told = replace(workflow.VERSIONS["renewals", 1], where=lambda match, address=address: Link("Sign it", address))
+        assert (workflow.link(told, {}) is not None) == there
+
+
+def test_the_name_of_an_account_leads_to_no_other_page_of_the_desk():
+    assert account_page("../../mail?x#").endswith("/crm/accounts/..%2F..%2Fmail%3Fx%23")
 
 
 def test_each_figure_of_the_offers_reason_stands_in_what_is_shown_of_the_account_that_was_read(cast, world: World, renewal: Proposed):
