@@ -119,6 +119,8 @@ def test_a_condition_that_says_not_what_it_asks_about_is_not_left_out(cast, ada)
         page = post(ada, form(cast, **({"what": ["effect", ""], "path": ["", ""], "test": ["is", "is"]} | half)))
         assert page.status_code == 422 and "Condition 2: choose what it asks about, or leave all of it empty." in text(page)
         assert '<li class="cond__new"><details open>' in page.content.decode(), "and what was typed is seen"
+    half = text(post(ada, form(cast, what=[""], path=[""], test=["is"], value=["417"])))
+    assert "Condition 1: choose what it asks about" in half and "Every action of the tool" not in half
 
 
 @pytest.mark.parametrize("value", [",", " , ,,"])
