@@ -68,13 +68,13 @@ class _Seen:
     def contradicts(self, claim: Claim) -> str:
         """What is wrong, if the log does not bear out the claim; else empty."""
         if claim.seq > self.last:
-            return f"The log ends at #{self.last}, but {claim.what} stands at #{claim.seq}: the tail was cut."
+            return f"The log ends at #{self.last:,}, but {claim.what} stands at #{claim.seq:,}: the tail was cut."
         if claim.names is None:
             return ""
         tell = self.named.get(str(claim.names), set()) & ({claim.seq} if claim.seq else self.types.keys())
         if any(not claim.types or self.types[seq] in claim.types for seq in tell):
             return ""
-        where = f"#{claim.seq} does not tell" if claim.seq else "No event tells"
+        where = f"#{claim.seq:,} does not tell" if claim.seq else "No event tells"
         return f"{where} of {claim.what}, which is there: the tail was cut, or the log was written anew."
 
 
@@ -117,10 +117,10 @@ def verify(run: Run, *, payloads: bool = True) -> Whole | Broken:
         counted = prev if last == before.seq else counted
     after = _head(run)
     if not before.seq <= last <= after.seq or counted != bytes(before.head_hash) or (last == after.seq and prev != bytes(after.head_hash)):
-        why = f"The log ends at #{last}, but the run counted to #{after.seq}: the tail was cut or the head was changed."
+        why = f"The log ends at #{last:,}, but the run counted to #{after.seq:,}: the tail was cut or the head was changed."
         return Broken(min(last, after.seq) + 1, why)
     if last == after.seq and (kind in ENDINGS or ended(after.state)) and ENDINGS.get(kind) != after.state:
-        return Broken(last, f"#{last} is {kind}, but the run's row says {after.state}: its state was changed.")
+        return Broken(last, f"#{last:,} is {kind}, but the run's row says {after.state}: its state was changed.")
     for claim in claims:
         if why := seen.contradicts(claim):
             return Broken(claim.seq if 0 < claim.seq <= last else last + 1, why)
@@ -142,16 +142,16 @@ def _head(run: Run) -> _Head:
 def _told(row: _Row, expected: int, prev: bytes) -> Mapping[str, str] | Broken:
     """The commitments that an event was written with, or what is wrong with it."""
     if row.seq != expected:
-        return Broken(expected, f"#{expected} is missing: the log goes on at #{row.seq}.")
+        return Broken(expected, f"#{expected:,} is missing: the log goes on at #{row.seq:,}.")
     if bytes(row.prev_hash) != prev or chained(prev, row.seq, row.body) != bytes(row.hash):
-        return Broken(row.seq, f"#{row.seq} is not what was written: its hash does not follow from the one before.")
+        return Broken(row.seq, f"#{row.seq:,} is not what was written: its hash does not follow from the one before.")
     try:
         written, commitments = _repeated(row.body)
         filed = (row.type, row.sender, row.artifact_id and str(row.artifact_id), set(row.payloads))
     except (ValueError, TypeError, KeyError, AttributeError):  # only somebody who wrote the whole chain anew gets here
-        return Broken(row.seq, f"#{row.seq} can't be read.")
+        return Broken(row.seq, f"#{row.seq:,} can't be read.")
     if filed != written:
-        return Broken(row.seq, f"#{row.seq} is filed under another type, sender, artifact or payloads than it was written with.")
+        return Broken(row.seq, f"#{row.seq:,} is filed under another type, sender, artifact or payloads than it was written with.")
     return commitments
 
 
@@ -167,18 +167,18 @@ def _check_payloads(row: _Row, commitments: Mapping[str, str]) -> list[str] | Br
     try:
         ids = {role: UUID(pk) for role, pk in row.payloads.items()}
     except (ValueError, TypeError, AttributeError):
-        return Broken(row.seq, f"#{row.seq} names something that is no payload.")
+        return Broken(row.seq, f"#{row.seq:,} names something that is no payload.")
     there = {payload.pk: payload for payload in Payload.objects.filter(pk__in=ids.values()).select_related("key")}
     known = []
     for role, pk in ids.items():
         payload = there.get(pk)
         if payload is None:
-            return Broken(row.seq, f"#{row.seq}: its payload “{role}” was removed.")
+            return Broken(row.seq, f"#{row.seq:,}: its payload “{role}” was removed.")
         if payload.commitment != commitments[role]:
-            return Broken(row.seq, f"#{row.seq}: its payload “{role}” was exchanged.")
+            return Broken(row.seq, f"#{row.seq:,}: its payload “{role}” was exchanged.")
         known.append("erased" if payload.erased_at is not None else _looked_at(payload))
         if known[-1] in WRONG:
-            return Broken(row.seq, f"#{row.seq}: {WRONG[known[-1]].format(role)}")
+            return Broken(row.seq, f"#{row.seq:,}: {WRONG[known[-1]].format(role)}")
     return known
 
 

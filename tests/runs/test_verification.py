@@ -222,6 +222,11 @@ def test_a_tail_that_was_cut_is_missed(run, left):
     broken_at(run, left + 1, "cut")
 
 
+def test_a_tail_of_thousands_that_was_cut_is_told_with_its_thousands_apart(run):
+    Run.objects.filter(pk=run.pk).update(seq=2352)
+    broken_at(run, 8, "counted to #2,352")
+
+
 def test_an_event_put_after_the_head_is_found(run):
     last = line(run, 7)
     body = last.body.replace('"v":1', '"v":2')

@@ -24,11 +24,11 @@ class Command(BaseCommand):
     def handle(self, *, run: str, workspace: str | None, **_: Any) -> None:
         found = verify(find(run, workspace))
         if isinstance(found, Broken):
-            self.stderr.write(f"{run}: BROKEN at #{found.seq}. {found.why}")
+            self.stderr.write(f"{run}: BROKEN at #{found.seq:,}. {found.why}")
             sys.exit(1)
         erased = f", {found.erased} payload{'s' * (found.erased > 1)} erased" if found.erased else ""
         unsure = f", {found.unsure} rendition{'s' * (found.unsure > 1)} of earlier rules not compared" if found.unsure else ""
-        self.stdout.write(f"{run}: whole, #1 to #{found.head}{erased}{unsure}. Head {found.hash}")
+        self.stdout.write(f"{run}: whole, #1 to #{found.head:,}{erased}{unsure}. Head {found.hash}")
 
 
 def find(called: str, workspace: str | None) -> Run:
