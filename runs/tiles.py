@@ -27,7 +27,7 @@ LOOKED_AT = 300  # the newest runs in which decisions are timed
 POINTS = 14  # of the line while it is too early for days
 FEWEST = 5  # of a line: fewer show no course
 KEPT = 30  # seconds that the timing is kept: it reads logs
-WIDTH, HEIGHT, STEP, BAR = 120, 24, 17, 13  # of the little charts
+WIDTH, HEIGHT, STEP = 120, 24, 17  # of the little charts
 
 
 @dataclass(frozen=True)

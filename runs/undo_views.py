@@ -47,5 +47,5 @@ def _page(request: HttpRequest, run: Run, seq: int, *, refusal: Refusal | None =
     shown = vault.shown([effect.subject]) if effect.subject else {}
     said = next(iter(shown.values()), None)
     subject = said.text if said and not said.erased_at else ""
-    told = {"effect": effect, "subject": subject, "undoes": tool.title, "undoes_by": tool.name}
+    told = {"effect": effect, "subject": subject, "undoes": tool.title}
     return render(request, "runs/undo.html", context | told, status=refusal.status if refusal else 200)

@@ -106,11 +106,6 @@ def _title(row: Run, changed: Mapping[str, Any], cut: Cut) -> str:
     return beginning(called, starting.MAX_TITLE - len(differs)) + differs
 
 
-def cut_at(run: Run, step: str) -> Cut:
-    """What a fork from this step would take over. BadInput if a fork can't begin with it."""
-    return _cut(run, step, 0, whole=False)
-
-
 def entries_of(run: Run) -> list[JournalEntry]:
     """The journal of a run without its undoing, in order, with those results that are looked into."""
     rows = [each for each in JournalEntry.objects.filter(run_id=run.pk).order_by("position") if not ledger.is_undo(each.step)]

@@ -59,7 +59,6 @@ TAKING_TEXT = [
     "{{ x|shade }}{{ x|shape }}",
     '{% include "_note.html" with strong=x text=x state="failed" %}',
     '{% include "_note.html" with state=x text=x id=x role=x %}',
-    '{% include "_forbidden.html" with what=x why=x ask=x %}',
     '{% include "_empty.html" with what=x why=x %}',
     '{% include "_sorry.html" with head=x text=x next=x code=x %}',
     '{% include "_connection.html" with seq=x %}',
