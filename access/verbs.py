@@ -55,7 +55,6 @@ VERBS: Mapping[str, Verb] = {
     "reveal_ended": Verb("reveal", "Hid again what was revealed"),
     "downloaded": Verb("reveal", "Downloaded {subject}"),
     "audit_exported": Verb("export", "Exported the access log, entries: {entries}"),
-    "evidence_exported": Verb("export", "Exported the evidence of {subject}"),
     # people, roles and rights
     "invited": Verb("rights", "Invited somebody as {role}"),
     "invitation_sent_again": Verb("rights", "Sent an invitation again"),
