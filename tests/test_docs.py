@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,32 @@ import pytest
 from runs.management.commands.lifecycle import drawn
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDES = sorted((ROOT / "docs").rglob("*.md"))
+GUIDES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)
 def test_every_test_that_a_guide_names_is_there(guide: Path) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", guide.read_text())
     assert [f"{file}::{name}" for file, name in named if name not in functions(ROOT / file)] == []
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)
+def test_every_file_page_and_command_that_a_guide_names_is_there(guide: Path) -> None:
+    text = guide.read_text()
+    named = re.findall(r"(?<![\w/.@-])[\w/-]+\.(?:py|md|html|css|js|sh)\b", text)
+    assert [file for file in named if not any(f"/{there}".endswith(f"/{file}") for there in files())] == []
+    links = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text)
+    assert [link for link in links if not (guide.parent / link).exists()] == []
+    commands = {file.stem for file in ROOT.glob("*/management/commands/*.py")} | {"changepassword", "migrate"}  # the last two are Django's
+    assert set(re.findall(r"manage\.py (\w+)", text)) <= commands
+
+
+@lru_cache(maxsize=1)
+def files() -> list[str]:
+    """Every file of the project."""
+    tops = [path for path in ROOT.iterdir() if not path.name.startswith(".") and path.name != "data"]
+    there = [path for top in tops for path in (top.rglob("*") if top.is_dir() else [top]) if path.is_file()]
+    return [path.relative_to(ROOT).as_posix() for path in there]
 
 
 def functions(file: Path) -> set[str]:
