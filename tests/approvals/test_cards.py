@@ -222,6 +222,8 @@ def test_a_statement_that_cannot_be_read_is_still_shown_to_the_last_character(te
         ("https://api.nordkontor.example/v2/orders?currency=EUR", "api.nordkontor.example"),
         ("https://good.example@evil.example/", None),  # nothing stands out where eyes could be led to the wrong place
         ("https://good.example\\@evil.example/", None),
+        ("https://good.example\\.evil.example/", None),
+        ("https://good.example .evil.example/", None),
         ("//evil.example", None),
     ],
 )

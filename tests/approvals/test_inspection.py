@@ -20,11 +20,12 @@ from approvals.canonical import Attachment, CanonicalAction
 from approvals.inspection import LOCK, NOTE, WARN, WORDS, Facts, Warning, inspect, words
 from runs.engine.tools import Limit, Looked
 
-CORPUS = {
-    f"{file.stem}: {sample['name']}": sample
+SAMPLES = [
+    (f"{file.stem}: {sample['name']}", sample)
     for file in sorted((Path(__file__).parent / "corpus").glob("*.json"))
     for sample in json.loads(file.read_text())
-}
+]
+CORPUS = dict(SAMPLES)
 
 
 def action(arguments: Mapping[str, Any] | None = None, **more: Any) -> CanonicalAction:
@@ -87,7 +88,7 @@ def _content(spec: Mapping[str, Any]) -> bytes | None:
 
 
 def test_the_corpus_is_large_and_its_names_differ() -> None:
-    assert len(CORPUS) >= 60
+    assert len(CORPUS) == len(SAMPLES) >= 60
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -108,8 +109,7 @@ def test_a_warning_never_repeats_what_an_argument_says(name: str) -> None:
         for key, value in warning.params.items():
             assert isinstance(value, int) or key in ("codes", "char", "instead", "kind", "shown", "real", "passes_for")
         said = json.dumps(warning.as_json()["params"])
-        assert not {"hunter2", "4111", "DE89", "AKIA", "/home/"} & set(said.split())
-        assert "hunter2" not in said and "@" not in said
+        assert not [word for word in ("hunter2", "4111", "DE89", "AKIA", "/home/", "@") if word in said]
 
 
 @pytest.mark.parametrize("name", CORPUS)
