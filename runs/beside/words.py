@@ -1,10 +1,10 @@
 """Two renditions beside each other, word by word."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from artifacts.rendition import whole_marks
-from runs.story.aligning import Opcode, opcodes
+from runs.story.aligning import opcodes
 from runs.story.shapes import Piece, Text
 
 WORDS_MOST = 4000  # characters of a text that is compared
@@ -26,7 +26,7 @@ def word_by_word(before: Text | None, after: Text | None) -> tuple[tuple[Piece, 
     old, new = (_TOKENS.findall(_begun(each.text)) for each in (before, after))
     left: list[Piece] = []
     right: list[Piece] = []
-    for kind, start, end, at, upto in _joined(opcodes(old, new, ALIGNED), old):
+    for kind, start, end, at, upto in opcodes(old, new, ALIGNED):
         gone, come = "".join(old[start:end]), "".join(new[at:upto])
         left += _piece("same" if kind == "equal" else "del", gone)
         right += _piece("same" if kind == "equal" else "ins", come)
@@ -38,28 +38,6 @@ def word_by_word(before: Text | None, after: Text | None) -> tuple[tuple[Piece, 
 def _begun(text: str) -> str:
     """What of it is compared, without half a mark."""
     return text if len(text) <= WORDS_MOST else whole_marks(text[:WORDS_MOST])
-
-
-def _joined(found: Iterable[Opcode], old: Sequence[str]) -> Iterator[Opcode]:
-    """Differences with no more than space between them as one: a sentence that is another is not struck word by word."""
-    held: list[Opcode] = []
-    for each in found:
-        blank = each[0] == "equal" and not "".join(old[each[1] : each[2]]).strip()
-        if each[0] != "equal" or held and blank:
-            held.append(each)
-            continue
-        yield from _one(held)
-        held = []
-        yield each
-    yield from _one(held)
-
-
-def _one(held: list[Opcode]) -> Iterator[Opcode]:
-    ends = held.pop() if held and held[-1][0] == "equal" else None  # the space behind the last difference
-    if held:
-        yield "replace", held[0][1], held[-1][2], held[0][3], held[-1][4]
-    if ends:
-        yield ends
 
 
 def _piece(kind: str, text: str) -> list[Piece]:

@@ -155,7 +155,7 @@ def test_an_attachments_name_that_is_a_path_is_pointed_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"\n", b"hello", b"just a line: with a colon\n\nx", b"\0" * 100, b"%PDF-1.7\n1 0 obj\n", b"\xff\xfe" * 50]
+    "raw", [b"", b"\n", b"hello", b"just a line: with a colon\n\nx", b"\0" * 100, b"%PDF-1.7\n1 0 obj\n", b"\xff\xfe" * 50, b"Host: x\n\nx"]
 )
 def test_what_is_no_message_is_refused_with_the_way_on(raw: bytes) -> None:
     with pytest.raises(NotAMessage) as refused:

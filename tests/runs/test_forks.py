@@ -282,7 +282,8 @@ def test_only_what_tells_a_fork_apart_gives_way_to_what_tells_the_next_one_apart
     called(run, "Send it to Ana, with other papers")
     made = fork(cast, run, "model.phrase#1")
     assert made.title.rendition == f"Send it to Ana, with other papers, forked after #{made.forked_seq}"
-    assert fork(cast, made, "look#1").title.rendition.startswith("Send it to Ana, with other papers, forked after #")
+    of_it = fork(cast, made, "look#1")
+    assert of_it.title.rendition == f"Send it to Ana, with other papers, forked after #{of_it.forked_seq}"
 
 
 def test_a_run_whose_title_nobody_could_see_is_called_by_its_reference(cast, outside):
