@@ -200,15 +200,35 @@ def test_a_push_has_the_bytes_of_the_page(cast: Cast, sign_in: SignIn, still: No
 
 def test_a_push_brings_a_page_that_was_drawn_earlier_up_to_date(cast: Cast, sign_in: SignIn, still: None) -> None:
     """Each pushed root replaces what has its id; after that the old page is the new page."""
-    whole = lines.approved()
-    later = play(cast, whole)
+    later = play(cast, lines.approved())
+    told = reading.lines(later)
+    now = dict(_by_id(cast, told))
     for after in range(1, later.seq):
-        early = lines.Log()
-        early.lines = whole.lines[:after]
-        drawn = dict(_by_id(cast, early))
+        drawn = dict(_by_id(cast, told[:after]))
         pushed, _ = pushing.push(later.pk, rules.person(cast.otto.pk), after=after)
-        for root in re.findall(r'id="([\w-]+)" hx-swap-oob="morph"', pushed):
-            assert root in drawn, (after, root)
+        roots = re.findall(r'id="([\w-]+)" hx-swap-oob="morph"', pushed)
+        assert roots and set(roots) <= set(drawn), after
+        assert _swapped(drawn["run-timeline"], pushed, roots) == now["run-timeline"], after
+
+
+def _swapped(old: str, pushed: str, roots: list[str]) -> str:
+    """HTML as a push leaves it: each of its roots in the place of what has the same id."""
+    for root in roots:
+        if f' id="{root}"' in old:
+            old = old.replace(_element(old, root), _element(without_oob(pushed), root))
+    return old
+
+
+def _element(html: str, name: str) -> str:
+    """The element with this id, with all that is in it."""
+    start = re.search(rf'<(\w+)[^>]* id="{name}"', html)
+    assert start is not None, name
+    depth = 0
+    for tag in re.finditer(rf"<(/?){start[1]}\b", html[start.start() :]):
+        depth += -1 if tag[1] else 1
+        if not depth:
+            return html[start.start() : start.start() + tag.end() + 1]
+    raise AssertionError(name)
 
 
 def test_a_push_brings_the_steps_that_a_fork_had_taken_over_and_does_anew(cast: Cast) -> None:
@@ -216,9 +236,7 @@ def test_a_push_brings_the_steps_that_a_fork_had_taken_over_and_does_anew(cast: 
     whole = lines.forked()
     run = play(cast, whole)
     for after in range(3, run.seq):
-        early = lines.Log()
-        early.lines = whole.lines[:after]
-        drawn = dict(_by_id(cast, early))
+        drawn = dict(_by_id(cast, whole.lines[:after]))
         pushed, _ = pushing.push(run.pk, rules.person(cast.otto.pk), after=after)
         roots = re.findall(r'id="([\w-]+)" hx-swap-oob="morph"', pushed)
         assert set(roots) <= set(drawn), after
@@ -226,14 +244,15 @@ def test_a_push_brings_the_steps_that_a_fork_had_taken_over_and_does_anew(cast: 
             assert "run-timeline" in roots, after
 
 
-def _by_id(cast: Cast, log: lines.Log) -> Iterator[tuple[str, str]]:
+def _by_id(cast: Cast, told: reading.Lines) -> Iterator[tuple[str, str]]:
     from runs import evidence, timeline
     from runs.presenting import View
 
     run = Run.objects.select_related(*presenting.RELATED).get(ref="RN-7Q4K")
-    story = timeline.fold(log.lines)
+    names = presenting.view(run, rules.person(cast.otto.pk)).names
+    story = timeline.fold(told)
     run.state, run.ended_at, run.seq = story.state, story.ended_at, story.seq
-    seen = View(run, rules.person(cast.otto.pk), story, evidence.answers(log.lines), {})
+    seen = View(run, rules.person(cast.otto.pk), story, evidence.answers(told), names)
     for name, html in presenting.drawn(seen).items():
         yield f"run-{name}", html
         for inner in re.findall(r' id="([\w-]+)"', html):
