@@ -17,8 +17,8 @@ from approvals.cards import email
 from approvals.decisions import No
 from approvals.models import ProposedAction
 from artifacts import preview
+from artifacts.reveal_views import SANDBOXED
 
-SANDBOXED = {"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff"}
 MAX_PAGE = 10_000
 
 

@@ -23,13 +23,12 @@ from access.rules import Actor
 from approvals import presenting, wanted
 from approvals.models import ProposedAction
 from approvals.presenting import Push
-from runs.consumers import RunPage
+from runs.consumers import STILL_HERE, RunPage
 from runs.hub import follow_workspace, in_thread
 from runs.models import Run
 
 SILENCE = 10.0  # seconds after which a reader hears that the stream is there
 MOST_SAID = 500  # characters that a reader may say at once
-STILL_HERE = "<!-- still here -->"
 BROKEN = 1011
 
 log = logging.getLogger(__name__)

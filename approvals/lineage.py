@@ -11,8 +11,8 @@ from approvals.models import Grant, ProposedAction
 from artifacts import vault
 from artifacts.models import Payload
 from runs.engine import ledger
-from runs.engine.forking import GOES_BACK
 from runs.engine.tools import TOOLS
+from runs.lifecycle import UNDOING
 from runs.models import Run
 
 
@@ -83,7 +83,7 @@ def stands(other: ProposedAction) -> bool:
     tool, key = TOOLS.get(other.tool), other.grant.key
     # whose key it is can undo it, and says so in its log
     run = Grant.objects.select_related("action__run").get(pk=key).action.run if key else other.run
-    if run.state in GOES_BACK and tool is not None and tool.can_undo:
+    if run.state in UNDOING and tool is not None and tool.can_undo:
         return False
     return not any(effect.undone for effect in ledger.effects(run) if effect.key == str(key or other.grant.pk))
 

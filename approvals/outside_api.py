@@ -14,16 +14,14 @@ from approvals.models import ProposedAction
 from approvals.outside import MAX_ANSWER, MAX_ATTACHMENTS, Redeemed
 from runs.api import Key, Token
 from runs.models import Run
-from runs.vocabulary import Fit
+from runs.vocabulary import Digest, Fit, Seq
 
 router = Router(tags=["agents outside"])
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,59}$"), Fit]
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Holder = Annotated[
     str, StringConstraints(pattern=r"^[\x21-\x7e]{16,120}$"), Field(description="made up by who redeems, and told to nobody else: a UUID")
 ]
-Seq = Annotated[int, Field(ge=1, le=2**53 - 1)]
 
 
 class Strict(BaseModel):

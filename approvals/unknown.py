@@ -131,7 +131,7 @@ class Unknown:
 
     @property
     def cancelling(self) -> bool:
-        return self.action.run.state in (State.CANCELLING, State.COMPENSATING)
+        return self.action.run.state in lifecycle.UNDOING
 
     @property
     def ended(self) -> bool:

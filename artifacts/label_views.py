@@ -14,7 +14,6 @@ from artifacts import policy_views
 from artifacts.models import Reveal
 from config import clock
 
-READ = ("access.manage", "policies.manage", "audit.view")  # one of these, as for the page
 OF_LATE = timedelta(days=30)
 
 
@@ -22,7 +21,7 @@ OF_LATE = timedelta(days=30)
 @require_safe
 def labels(request: HttpRequest) -> HttpResponse:
     """A part of the page of permissions."""
-    where = places.place(request, *READ)
+    where = places.place(request, *permissions.READ)
     roles = Role.objects.filter(workspace_id=where.id, retired_at=None).order_by("name")
     rows = Reveal.objects.filter(workspace_id=where.id, at__gt=clock.now() - OF_LATE).values_list("label").annotate(Count("pk")).order_by()
     counted = dict(rows)

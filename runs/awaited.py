@@ -7,8 +7,8 @@ from runs.asked import Asked
 from runs.heard import Heard
 from runs.lifecycle import State
 from runs.models import Run
+from runs.story.draft import PEOPLE
 
-PEOPLE = ("decision", "answer", "budget", "outcome", "signal")
 WAITS = {
     "answer": "An answer",
     "budget": "A bigger budget",

@@ -1,7 +1,7 @@
 """Seven questions about a run, answered from its log alone, each with the events that say so.
 
-`answers(lines)` is pure; `runs.reading.answers(run)` reads the log for it. Requirements E1 and E2: the same answers stand on the page,
-in the API and on the command line, so that a pipeline can gate on them.
+`answers(lines)` is pure; `runs.reading.answers(run)` reads the log for it. The same answers stand on the page and in the
+API, so that a pipeline can gate on them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from access import wording
+from runs.lifecycle import ENDINGS
 from runs.story.shapes import At, Part, Rich
 from runs.story.wire import Line, read
 from runs.vocabulary import LOOK_UP
 
 PASS, FAIL, NOT_YET, NOT_ASKED = "pass", "fail", "not_yet", "not_asked"
-ENDINGS = ("run.succeeded", "run.failed", "run.cancelled")
 ACTS = ("step.started", "tool.started", "model.called", "action.proposed", "action.redeemed")
 STOPS = ("run.failed", "run.parked", "deadletter.entered")
 

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from runs import lifecycle
 from runs.engine import undoing
 from runs.engine.undoing import Undoing
-from runs.lifecycle import State
 from runs.models import Run
 from runs.story.shapes import Effect, Elsewhere, Part, Rich, Tool
-
-UNDOING = (State.CANCELLING, State.COMPENSATING)  # it is undone already, or will be at once
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ def ledgered(run: Run, effects: Iterable[Effect], *, may: bool) -> list[Ledgered
     """The effects in their order. `may`: whether whoever looks may have something undone. No query unless the run has ended."""
     found = list(effects)
     if not lifecycle.ended(run.state) or not run.workflow or not any(_can_be(effect) for effect in found):
-        goes_on = run.parent_id is None and not lifecycle.ended(run.state) and run.state not in UNDOING
+        goes_on = run.parent_id is None and not lifecycle.ended(run.state) and run.state not in lifecycle.UNDOING
         return [Ledgered(effect, goes_on=goes_on) for effect in found]
     later = undoing.of(run)
     return [_row(effect, later.get(effect.seq), may) for effect in found]

@@ -20,6 +20,7 @@ class State(StrEnum):
 
 S = State
 TERMINAL = frozenset({S.SUCCEEDED, S.FAILED, S.CANCELLED})
+UNDOING = (S.CANCELLING, S.COMPENSATING)  # what it did is being undone, or will be at once: nothing new is built on it
 ENDINGS: Mapping[str, State] = {"run.succeeded": S.SUCCEEDED, "run.failed": S.FAILED, "run.cancelled": S.CANCELLED}
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {

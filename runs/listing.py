@@ -27,7 +27,7 @@ from runs.asked import Asked
 from runs.awaited import PEOPLE
 from runs.engine import budget
 from runs.heard import Heard, heard_of
-from runs.lifecycle import State
+from runs.lifecycle import UNDOING, State
 from runs.models import Run
 from runs.story.wire import moment
 
@@ -44,7 +44,7 @@ GROUPS: tuple[tuple[str, str, tuple[State, ...]], ...] = (
     ("done", "Done", (State.SUCCEEDED,)),
     ("paused", "Paused", (State.PAUSED,)),
     ("stuck", "Stuck", (State.PARKED, State.STALLED)),
-    ("undoing", "Undoing", (State.CANCELLING, State.COMPENSATING)),
+    ("undoing", "Undoing", UNDOING),
     ("cancelled", "Cancelled", (State.CANCELLED,)),
 )
 ALWAYS = 4

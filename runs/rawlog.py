@@ -20,7 +20,7 @@ from runs import evidence, reading, stream
 from runs.evidence import Answer
 from runs.models import Event, Run
 from runs.presenting import name_of, names_in
-from runs.story import raw, titles
+from runs.story import overview, raw, titles
 from runs.story.shapes import Part, Rich, Text
 from runs.story.wire import Line, read, spoken
 from runs.verification import Broken, Whole, verify
@@ -33,7 +33,6 @@ CHECK_KEPT = 60  # seconds
 EVIDENCE_UPTO = 2_000  # events up to which an event's page answers the questions again
 # the text that says most about an event, by role
 TELLING = ("title", "subject", "note", "question", "answer", "reason", "detail", "body")
-FAILED = ("step.failed", "run.failed", "run.parked", "run.stalled", "deadletter.entered", "effect.undo_failed", "budget.exceeded")
 AMBER = ("run.waiting", "action.proposed", "block.raised", "action.unknown", "budget.warned", "run.paused")
 GREEN = ("effect.done", "action.executed", "run.succeeded", "action.verified")
 PURPLE = ("effect.undone", "run.compensating", "run.cancelling")
@@ -216,7 +215,7 @@ def _summary(line: Line, tools: Mapping[str, str]) -> Iterator[Part]:
 
 def shade_of(line: Line) -> str:
     """The state that an event's type is coloured by."""
-    if line.type in FAILED or line.type == "tool.ended" and line.word("outcome") == "error":
+    if line.type in overview.FAILED or line.type == "tool.ended" and line.word("outcome") == "error":
         return "failed"
     if line.type == "action.executed" and not line.flag("ok", True):
         return "failed"

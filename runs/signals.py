@@ -249,7 +249,7 @@ def _can_not_read(held: Held, kind: str) -> Refusing | None:
     """Why the run will not read such a note; None if it will."""
     from runs.engine import workflow  # whose channel takes the notes from here
 
-    if held.row.state in (State.PARKED, State.STALLED, State.CANCELLING, State.COMPENSATING):
+    if held.row.state in (State.PARKED, State.STALLED, *lifecycle.UNDOING):
         return "not_in_this_state"
     if held.row.workflow and kind not in workflow.reads(held.row.workflow, held.row.workflow_version):
         return "not_supported"
@@ -265,7 +265,7 @@ def refuse_unread(held: Held) -> None:
 def _cancel(held: Held, signal: Signal, by: Actor) -> None:
     """Stop for good: nothing new is sent. What is in flight must have an outcome first, and what can be undone is undone."""
     again = Signal.objects.filter(run_id=held.row.pk, kind="cancel", status="delivered").exists()
-    if again and held.row.state in (State.CANCELLING, State.COMPENSATING):
+    if again and held.row.state in lifecycle.UNDOING:
         _settle(signal, "delivered", "already_cancelling")
         return
     texts = {"reason": signal.note} if signal.note else {}

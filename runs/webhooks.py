@@ -32,7 +32,7 @@ from config import clock
 from runs import log, standard_webhooks, starting, webhook_places, webhook_rate
 from runs.engine import workflow as workflows
 from runs.engine.workflow import Intake
-from runs.lifecycle import State
+from runs.lifecycle import UNDOING, State
 from runs.log import Held
 from runs.standard_webhooks import NotVerified
 from runs.vocabulary import RunQueued, WebhookReceived
@@ -46,7 +46,6 @@ UNMATCHED = timedelta(minutes=15)  # so long it is kept for a run that begins to
 NAME = re.compile(r"(?!signal$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}")  # a workflow that waits for "signal" waits for people
 BATCH = 100
 OPEN = ("received", "dead")
-CLOSING = (State.CANCELLING, State.COMPENSATING)
 Choice = Literal["apply", "discard"]
 logger = logging.getLogger(__name__)
 
@@ -306,13 +305,13 @@ def _dead(webhook: ReceivedWebhook, why: str) -> str:
 
 def _feed(webhook: ReceivedWebhook, body: Mapping[str, Any], late: bool) -> bool:
     """Give it to the run that has waited longest for one like it."""
-    waits = WebhookWait.objects.filter(source=webhook.source, closed_at=None, run__ended_at=None).exclude(run__state__in=CLOSING)
+    waits = WebhookWait.objects.filter(source=webhook.source, closed_at=None, run__ended_at=None).exclude(run__state__in=UNDOING)
     waits = waits if late else waits.filter(since__lte=webhook.received_at)
     for wait in waits.order_by("opened_at", "pk").iterator():
         if not fits(wait.match, body):
             continue
         with log.holding(wait.run_id) as held:
-            if held.row.ended_at is not None or held.row.state in CLOSING or not take(held, wait, webhook):
+            if held.row.ended_at is not None or held.row.state in UNDOING or not take(held, wait, webhook):
                 continue
             if held.row.state == State.WAITING and held.row.waits_on("webhook"):
                 held.move(State.QUEUED, RunQueued(reason="webhook"))

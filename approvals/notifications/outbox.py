@@ -10,14 +10,14 @@ from access.models import AskedChange, BreakGlass, RoleChange
 from access.rows import only
 from approvals.models import ProposedAction
 from approvals.notifications.models import Delegation, Notice
+from runs.lifecycle import ENDINGS
 from runs.log import ENGINE, Held
 from runs.models import Event
 
-ENDED = ("run.succeeded", "run.failed", "run.cancelled")
 WAITING = {"answer": "asks", "budget": "budget"}  # what a run waits for → the notice of it
 OF_ACTIONS = ("action.proposed", "action.escalated", "action.delegated", "action.unknown")
 OF_RUNS = ("question.answered", "block.raised", "run.parked", "run.stalled", "run.waiting", "deadletter.resolved")
-TOLD = frozenset({*OF_ACTIONS, *OF_RUNS, *ENDED})
+TOLD = frozenset({*OF_ACTIONS, *OF_RUNS, *ENDINGS})
 
 
 def listen(run: Held) -> None:
@@ -65,7 +65,7 @@ def change_asked(change: RoleChange | AskedChange) -> None:
 
 def _notices(run: Held, seq: int, type_: str, body: Mapping[str, Any]) -> Iterable[Notice]:
     key, data = f"{run.row.pk}:{seq}", body["data"]
-    if type_ in ENDED:
+    if type_ in ENDINGS:
         yield _of_run(run, "ended", key)
     elif type_ in ("run.parked", "run.stalled"):
         yield _of_run(run, "stuck", key)

@@ -13,13 +13,12 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from access.templatetags.handrail import glyphs
-from approvals import cards, conditions, inbox, policy_forms
+from approvals import cards, conditions, inbox, policy_forms, sourcing
 from artifacts.rendition import plain as plain_text
 from artifacts.templatetags import renditions
 
 register = template.Library()
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_EVENT = re.compile(r"(?<![\w&#/])#(\d{1,9})\b")
 
 
 @register.simple_tag
@@ -49,7 +48,7 @@ def exactly(text: object, full: bool) -> SafeString:
 @register.simple_tag
 def linked(text: str, full: bool, run_id: UUID, upto: int) -> SafeString:
     """As `exactly`, numbers each on one line, and each #12 that was there when the action was proposed leads to the event."""
-    pieces = _EVENT.split(text)
+    pieces = sourcing.EVENT.split(text)
     drawn = []
     for at, piece in enumerate(pieces):
         is_event = at % 2 == 1 and 0 < int(piece) < upto

@@ -18,7 +18,7 @@ from runs.engine.outcomes import Interrupted, Parked, Waits
 from runs.engine.walk import Walk
 from runs.engine.workflow import Channel
 from runs.errors import RunEnded, StaleToken
-from runs.lifecycle import State
+from runs.lifecycle import UNDOING, State
 from runs.log import Held, Text
 from runs.models import JournalEntry, Run
 from runs.vocabulary import BlockRaised, RunParked, RunQueued, RunSucceeded, RunWaiting
@@ -111,7 +111,7 @@ def _wait(held: Claim, outcome: Waits) -> str:
     waiting = outcome.waiting
     wake_at = clock.now() + timedelta(seconds=outcome.wake_in) if outcome.wake_in is not None else None
     with log.holding(held.run_id, token=held.token) as run:
-        if run.row.state in (State.CANCELLING, State.COMPENSATING):
+        if run.row.state in UNDOING:
             came = _any_came(run, outcome)
             run.change(waiting={} if came else waiting.model_dump(mode="json", exclude_none=True))
             run.change(wake_at=clock.now() if came else wake_at or clock.now() + LOOK_AGAIN_ANYWAY)

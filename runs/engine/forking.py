@@ -25,13 +25,12 @@ from runs import log, starting
 from runs.engine import budget, family, journal, ledger, workflow
 from runs.engine.journal import result_of
 from runs.engine.tools import TOOLS, InvalidArguments, Tool
-from runs.lifecycle import State
+from runs.lifecycle import UNDOING
 from runs.log import Held, Text
 from runs.models import Event, JournalEntry, Run
 from runs.vocabulary import RunForked, parse
 
 FROM = ("step", "model", "propose", "child")  # kinds of steps with which a fork can begin
-GOES_BACK = (State.CANCELLING, State.COMPENSATING)  # what it did is being undone, so that nothing can build on it
 INPUTS = {"step": ("tool.started", "arguments"), "model": ("model.called", "input"), "propose": ("action.proposed", "canonical")}
 CITED = ("propose", "wait")  # what these gave names the event that says so
 READ = (*CITED, "plan", "artifact")  # whose results are looked into
@@ -151,7 +150,7 @@ def why_not(run: Run) -> str:
     """Why a run can't be forked now, in a sentence; empty if it can be."""
     if not run.workflow:
         return "An agent outside works on it, and what it did stands in no journal of ours."
-    if run.state in GOES_BACK:
+    if run.state in UNDOING:
         return "It is being undone. Fork it when that has ended."
     if workflow.loaded(run.workflow, run.workflow_version) is None:
         return f"{run.workflow} version {run.workflow_version} is not loaded here."

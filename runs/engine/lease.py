@@ -22,12 +22,12 @@ from django.db.models import F
 
 from config import clock
 from runs import log
-from runs.lifecycle import State
+from runs.lifecycle import UNDOING, State
 from runs.log import Held, Text
 from runs.models import Event, Lease
 from runs.vocabulary import RunParked, RunResumed, RunStarted
 
-CLAIMED = (State.QUEUED, State.RUNNING, State.CANCELLING, State.COMPENSATING)
+CLAIMED = (State.QUEUED, State.RUNNING, *UNDOING)
 BETWEEN_STEPS = 60.0  # seconds that workflow code may take from one step to the next
 MOMENT = 0.05  # seconds: what is over by then is written down at once, beginning and end
 HUNG = 60.0  # seconds after the lease was let go of, when a worker process that has not come back is given up with its call

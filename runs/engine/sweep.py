@@ -11,7 +11,7 @@ from access.errors import Refusal
 from config import clock
 from runs import live, log, signals, steps, webhooks
 from runs.engine.ledger import UNDO
-from runs.lifecycle import State
+from runs.lifecycle import UNDOING, State
 from runs.models import Lease, Run
 from runs.vocabulary import RunQueued
 
@@ -43,8 +43,8 @@ def sweep() -> int:
 
 def _orphans() -> list[Run]:
     """Runs that have ended, or are being cancelled or undone, and whose children were not told."""
-    over = Q(parent__ended_at__isnull=False) | Q(parent__state__in=(State.CANCELLING, State.COMPENSATING))
-    told = Q(state__in=(State.CANCELLING, State.COMPENSATING)) | Q(state=State.PARKED)  # told, and on their way or somebody's to look after
+    over = Q(parent__ended_at__isnull=False) | Q(parent__state__in=UNDOING)
+    told = Q(state__in=UNDOING) | Q(state=State.PARKED)  # told, and on their way or somebody's to look after
     # what undoes a thing after its parent's end is nobody's orphan
     open_children = (
         Run.objects.filter(over, parent__isnull=False, ended_at=None).exclude(told).exclude(workflow=UNDO).select_related("parent")
@@ -75,7 +75,7 @@ def _left() -> list[UUID]:
     patient = Q(lease__called_at=None) | Q(lease__called_at__lt=now - PATIENCE)
     queued = Q(state=State.QUEUED, state_since__lt=now - PATIENCE) & free
     lost = Q(state=State.RUNNING, lease__until__lt=now) | (Q(state=State.RUNNING, lease__until=None, state_since__lt=now - PATIENCE))
-    cancelling = Q(state__in=(State.CANCELLING, State.COMPENSATING)) & free & (Q(wake_at=None) | Q(wake_at__lte=now))
+    cancelling = Q(state__in=UNDOING) & free & (Q(wake_at=None) | Q(wake_at__lte=now))
     return list(Run.objects.exclude(workflow="").filter(patient & (queued | lost | cancelling)).values_list("pk", flat=True)[:BATCH])
 
 
