@@ -25,7 +25,7 @@ SEEN = timedelta(minutes=1)  # how exact the last use is
 WORDS = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}")
 K = TypeVar("K", AgentKey, ProvisionerKey)
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class KeyRefused(BadInput):
@@ -156,7 +156,7 @@ def used(actor: Actor) -> None:
         rows = model.objects.filter(Q(last_used_at=None) | Q(last_used_at__lte=now - SEEN), pk=actor.key_id)
         rows.update(last_used_at=now)
     except DatabaseError:
-        log.warning("the last use of a key could not be noted")
+        logger.warning("the last use of a key could not be noted")
 
 
 def in_order(found: QuerySet[K]) -> QuerySet[K]:

@@ -24,7 +24,7 @@ EVERY = 60.0  # seconds between two notes that a session is in use
 
 _noted: dict[str, float] = {}
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def opened(request: HttpRequest, user: User, *, how: str) -> None:
@@ -52,7 +52,7 @@ def used(request: HttpRequest) -> None:
     try:
         OpenSession.objects.filter(pk=mark).update(used_at=clock.now(), address=addresses.of(request) or None)
     except DatabaseError:
-        log.warning("the last use of a session could not be noted")
+        logger.warning("the last use of a session could not be noted")
     else:
         _noted[mark] = time.monotonic()
 

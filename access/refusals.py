@@ -37,7 +37,7 @@ KNOWN_AS = {  # models → what the trail calls them
 
 WRITTEN_BY_THEMSELVES = {"reveal-refused"}
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class WrittenDown:
@@ -74,7 +74,7 @@ def note(actor: Actor, refusal: Refusal, *, at: str = "") -> None:
             with transaction.atomic():
                 _note(*given)
     except DatabaseError:
-        log.exception("a refusal could not be written down")
+        logger.exception("a refusal could not be written down")
 
 
 def _note(actor: Actor, subject: tuple[str, str], told: dict[str, Any], where: UUID | None) -> None:

@@ -28,7 +28,7 @@ EVERYTHING = timedelta(hours=1)  # how often all entries are looked at, not only
 LAGS = timedelta(minutes=2)  # an entry that waits so long for its seal is waiting for a sealer that does not come
 START = "0" * 64
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def seal() -> int:
@@ -39,7 +39,7 @@ def seal() -> int:
             count = _batch()
         except IntegrityError:  # somebody who did not hold the row was faster; what he sealed is sealed
             if failed:
-                log.error("the audit trail can't be sealed: its numbers are taken. `verifyaudit` says where it is broken")
+                logger.error("the audit trail can't be sealed: its numbers are taken. `verifyaudit` says where it is broken")
                 break
             failed = True
             continue

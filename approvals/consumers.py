@@ -31,7 +31,7 @@ SILENCE = 10.0  # seconds after which a reader hears that the stream is there
 MOST_SAID = 500  # characters that a reader may say at once
 BROKEN = 1011
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class InboxSocket(AsyncWebsocketConsumer):
             refusal = refused.exceptions[0]
             await self.close(4000 + getattr(refusal, "status", 403), getattr(refusal, "title", ""))
         except* Exception:
-            log.exception("an inbox's stream broke")
+            logger.exception("an inbox's stream broke")
             await self.close(BROKEN)
 
     async def _hear(self, workspace_id: UUID) -> None:

@@ -28,7 +28,7 @@ MAX_HTML = 512 * 1024  # characters
 AT_ONCE = threading.BoundedSemaphore(2)  # of this process
 PATIENCE = 8.0  # seconds to wait for one's turn
 STOPPED = {-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM}
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 WHY: Mapping[str, str] = {
     "locked": "It is locked by a password, so it can’t be shown here.",
@@ -169,5 +169,5 @@ def _said(ended: "subprocess.CompletedProcess[bytes]") -> tuple[dict[str, Any], 
     except ValueError:
         head = {"not": "slow" if ended.returncode in STOPPED else "failed"}  # it could not even say so
     if head.get("not") in ("slow", "memory", "failed"):
-        log.warning("a preview was not drawn", extra={"why": head["not"], "ended_with": ended.returncode})
+        logger.warning("a preview was not drawn", extra={"why": head["not"], "ended_with": ended.returncode})
     return head, rest

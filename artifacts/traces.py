@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 
 PATIENCE, USUAL = 2000, 20_000  # milliseconds to wait for whoever reads; the latter is what a connection has (config/settings.py)
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def remove() -> bool:
@@ -27,5 +27,5 @@ def remove() -> bool:
         finally:
             cursor.execute(f"PRAGMA busy_timeout={USUAL}")
     if not done:
-        log.info("the write-ahead log is in use, and is begun anew later")
+        logger.info("the write-ahead log is in use, and is begun anew later")
     return done

@@ -36,7 +36,7 @@ from runs.webhook_api import router as webhooks
 JSON_MAX = 1024 * 1024  # bytes of a JSON body; larger content goes to its own address, as it is
 ROOT = "/api/"
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class InvalidJson(BadInput):
@@ -291,7 +291,7 @@ def half_sent(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
 @api.exception_handler(Exception)
 def broken(request: HttpRequest, error: Exception) -> HttpResponse:
     """No traceback leaves; the log has it, under the request's id."""
-    log.exception("the API broke", extra={"request": getattr(request, "id", "")})
+    logger.exception("the API broke", extra={"request": getattr(request, "id", "")})
     if not isinstance(error, AWAY):
         return refused(request, Broken(request=getattr(request, "id", "")))
     told = refused(request, DatabaseAway(request=getattr(request, "id", "")))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-log = logging.getLogger("handrail.request")
+logger = logging.getLogger("handrail.request")
 Handler = Callable[[HttpRequest], HttpResponse]
 
 
@@ -24,7 +24,7 @@ class RequestLog:
         response.headers["X-Request-Id"] = request.id
         if not request.path.startswith(("/static/", "/healthz", "/readyz")) or response.status_code >= 500:
             told = {"status": response.status_code, "ms": round((time.perf_counter() - started) * 1000, 1), "request": request.id}
-            log.log(_level(response), "%s %s", request.method, request.path, extra=told)
+            logger.log(_level(response), "%s %s", request.method, request.path, extra=told)
         return response
 
 

@@ -39,7 +39,7 @@ BAR_GAP = 1.0  # the same for its top bar
 LIST_GAP = 2.0  # seconds between two drawings of the list of runs
 STILL_HERE = "<!-- still here -->"
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class _Reader:
@@ -102,7 +102,7 @@ class _Socket(_Reader, AsyncWebsocketConsumer):
         except Refusal as refusal:
             await self.refuse(refusal)
         except Exception:
-            log.exception("a socket broke")
+            logger.exception("a socket broke")
             await self.close(BROKEN)
 
     async def speak(self) -> None:
@@ -187,7 +187,7 @@ class RunPage(_Socket):
         try:
             return await in_thread(bar.drawn)(self.actor, heard)
         except Exception:  # one look that fails must not end the looking
-            log.exception("the bar could not be read")
+            logger.exception("the bar could not be read")
             return shown
 
     async def _hear(self, workspace_id: UUID, news: asyncio.Event) -> None:
@@ -268,7 +268,7 @@ class RunStream(_Reader, AsyncHttpConsumer):
         except Refusal as refusal:
             await self._refuse(refusal)
         except Exception:
-            log.exception("a stream broke")
+            logger.exception("a stream broke")
             await (self.send_body(b"") if self.started else self.send_response(500, b""))
 
     async def serve(self) -> None:

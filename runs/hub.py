@@ -37,7 +37,7 @@ KEPT = 1000  # events that wait for one viewer; beyond that it reads the log its
 LINGER = 10.0  # seconds the hub stays up after its last viewer
 PAUSES = (0.1, 0.5, 1.0, 2.0)  # seconds between attempts to reach Valkey
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 # a thread of its own for each read, and its connection given back at the end of it
 in_thread = partial(database_sync_to_async, thread_sensitive=False)
 Recheck = Callable[[], Awaitable[Actor]]
@@ -191,7 +191,7 @@ class Hub:
                 if not page.seqs:
                     watched.hint = watched.seq  # somebody promised more than there is
         except Exception as error:  # a database that is away, most likely; nothing is lost, for nothing was counted as given
-            log.warning("run not read; the next look will", extra={"run": str(run_id), "error": type(error).__name__})
+            logger.warning("run not read; the next look will", extra={"run": str(run_id), "error": type(error).__name__})
         finally:
             watched.reading = None
 
@@ -222,9 +222,9 @@ class Hub:
                             self._heard(message)
             except (redis.RedisError, OSError) as error:
                 if failures == 0:
-                    log.warning("wake-ups are not heard; looking every few seconds", extra={"error": type(error).__name__})
+                    logger.warning("wake-ups are not heard; looking every few seconds", extra={"error": type(error).__name__})
             except Exception:  # whatever it is, the next attempt may fare better, and readers are served meanwhile
-                log.exception("hearing wake-ups failed")
+                logger.exception("hearing wake-ups failed")
             self.connected = False
             await asyncio.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
             failures += 1
@@ -241,7 +241,7 @@ class Hub:
                     return
                 run_id, workspace_id, seq = UUID(said["run"]), UUID(said["workspace"]), int(said["seq"])
             except (ValueError, KeyError, TypeError, AttributeError):
-                log.warning("a wake-up that makes no sense")
+                logger.warning("a wake-up that makes no sense")
                 return
             self.wake(run_id, seq)
             for room in self.rooms.get(workspace_id, ()):
@@ -258,7 +258,7 @@ class Hub:
         try:
             doubtful = await in_thread(rules.changed)({feed.standing for feed in feeds})
         except Exception as error:  # the recheck that comes in any case will find it
-            log.warning("rights not read", extra={"error": type(error).__name__})
+            logger.warning("rights not read", extra={"error": type(error).__name__})
             return
         for feed in feeds:
             if feed.standing in doubtful:
@@ -277,7 +277,7 @@ class Hub:
         try:
             heads = await in_thread(_heads)(list(self.runs)) if self.runs else {}
         except Exception as error:  # the next look may fare better, and must come
-            log.warning("heads not read", extra={"error": type(error).__name__})
+            logger.warning("heads not read", extra={"error": type(error).__name__})
             return
         for run_id, head in heads.items():
             self.wake(run_id, head)

@@ -19,7 +19,7 @@ from django.db import transaction
 CHANNEL = "handrail.wake"
 GAP = 0.02  # seconds
 LAST = 1.0  # seconds that a process which ends waits for what it has to tell
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def wake(run_id: UUID, workspace_id: UUID, seq: int) -> None:
@@ -58,7 +58,7 @@ def _send(run_id: UUID, workspace_id: UUID, seq: int) -> None:
     try:
         _valkey().publish(CHANNEL, orjson.dumps({"run": str(run_id), "workspace": str(workspace_id), "seq": seq}))
     except Exception as error:  # whatever it is, the next one may fare better
-        log.warning("wake-up not sent", extra={"run": str(run_id), "seq": seq, "error": type(error).__name__})
+        logger.warning("wake-up not sent", extra={"run": str(run_id), "seq": seq, "error": type(error).__name__})
 
 
 @lru_cache(maxsize=1)
@@ -80,7 +80,7 @@ def _tell_of_rights() -> None:
     try:
         _valkey().publish(CHANNEL, orjson.dumps({"rights": True}))
     except redis.RedisError as error:  # whoever reads is looked up again before long all the same
-        log.warning("change of rights not told", extra={"error": type(error).__name__})
+        logger.warning("change of rights not told", extra={"error": type(error).__name__})
 
 
 def call_worker(run_id: UUID) -> None:
@@ -90,7 +90,7 @@ def call_worker(run_id: UUID) -> None:
     try:
         execute.apply_async((str(run_id),), retry=False)
     except Exception as error:  # kombu raises what its transport raises; the sweep is the remedy for all of it
-        log.warning("worker not called", extra={"run": str(run_id), "error": type(error).__name__})
+        logger.warning("worker not called", extra={"run": str(run_id), "error": type(error).__name__})
 
 
 @lru_cache(maxsize=1)
