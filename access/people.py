@@ -123,6 +123,7 @@ def ask_back(member: Membership, *, by: Actor, why: str) -> AskedChange | None:
 
 
 def reactivate(member: Membership, *, by: Actor, why: str | UUID) -> None:
+    """Let somebody in again with the role that they had. NoChange if they are in, or their role is another by now."""
     with transaction.atomic():
         _check_role(member.workspace_id, member.role)
         kept = reasons.keep(member.workspace_id, why)

@@ -36,6 +36,7 @@ def require(request: HttpRequest, *, within: timedelta = FRESH) -> None:
 
 
 def is_fresh(request: HttpRequest, *, within: timedelta = FRESH) -> bool:
+    """Whether this session has shown who is there within so long."""
     try:
         shown = datetime.fromisoformat(request.session.get(MARK, ""))
     except (TypeError, ValueError):

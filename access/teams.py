@@ -59,6 +59,7 @@ def make(workspace_id: UUID, name: str, *, by: Actor, why: str) -> Team:
 
 
 def rename(team: Team, name: str, *, by: Actor, why: str) -> Team:
+    """The same team by another name. TeamRefused if it is its own already, or another team's."""
     name = _fit(name)
     with transaction.atomic():
         now = _held(team)

@@ -98,6 +98,7 @@ def count(workspace_id: UUID, asked: Wanted | None = None) -> int:
 
 
 def found(workspace_id: UUID, asked: Wanted) -> QuerySet[AuditEntry]:
+    """The entries that are asked for, in no order. What was asked has been checked: see `wanted`."""
     rows = AuditEntry.objects.filter(workspace_id=workspace_id)
     if asked.who:
         kind, _, pk = asked.who.partition(":")

@@ -36,6 +36,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Changes:
+    """What differs between an action and the one that it takes the place of, argument by argument."""
+
     rows: tuple[Row, ...]
 
     @property

@@ -65,6 +65,7 @@ def remind_before(workspace_id: UUID) -> timedelta:
 
 
 def set_reminder(workspace_id: UUID, before: timedelta, *, by: Actor) -> None:
+    """Remind so long before an action expires. OddChain if that is less than a minute or more than 30 days."""
     if not timedelta(minutes=1) <= before <= LONGEST:
         raise OddChain("Remind at least a minute before the end, and at most 30 days.")
     with transaction.atomic(durable=True):

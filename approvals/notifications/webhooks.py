@@ -77,6 +77,7 @@ def rotate(*, by: Actor) -> str:
 
 
 def remove(*, by: Actor) -> None:
+    """Post to it no more. Nothing happens if there is none."""
     with transaction.atomic(durable=True):
         hook = only(Webhook.objects.filter(user_id=by.user_id))
         if hook is not None:
@@ -179,6 +180,7 @@ def _judged(status: int) -> Outcome:
 
 
 def parsed(url: str) -> SplitResult:
+    """The address in its parts. OddAddress says what is wrong with it."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -217,6 +219,7 @@ def _resolved(host: str, port: int) -> str:
 
 
 def is_public(text: str) -> bool:
+    """Whether an IP address is one of the internet, and of no network behind it."""
     address = ipaddress.ip_address(text.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
     if mapped is not None:

@@ -26,6 +26,7 @@ class Figure:
 
 
 def figures(first: Side, second: Side) -> Iterator[Figure]:
+    """What two runs came to, figure by figure; the two that matter most first."""
     yield Figure("Report", *map(_report, (first, second)), weighs=True)
     yield Figure("Left the company", *map(_left, (first, second)), weighs=True)
     yield Figure("People who decided", *map(_people, (first, second)))

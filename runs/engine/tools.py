@@ -145,13 +145,17 @@ Look = Callable[[Call, Arguments], Looked]
 
 @dataclass(frozen=True)
 class Tool:
+    """A tool as its code declares it by `@tool`. Its function gets the call and its arguments by name, and gives what JSON can hold; it
+    raises a ToolError of the kind that says whether it may have happened. Times are in seconds.
+    """
+
     name: str
     function: Callable[..., Any]
     effect: Effect
     title: str
     arguments: type[BaseModel]
     schema_version: int = 1
-    upcast: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
+    upcast: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)  # from a version to the next
     card: str = "generic"
     label: str = "internal"  # of its arguments and results
     subject: Callable[[Arguments], str] | None = None  # one line for people: “E-mail a reply to …”
@@ -163,8 +167,8 @@ class Tool:
     fixed: Sequence[str] = ()  # arguments that `prepare` fills in; who edits an action can't change them
     recipients: Callable[[Arguments], Sequence[str]] = lambda arguments: ()
     touches: Callable[[Arguments], Mapping[str, Sequence[str]]] = lambda arguments: {}
-    target: str = ""
-    credential: str = ""
+    target: str = ""  # where it goes: “help desk”
+    credential: str = ""  # as whom: the name of a credential, never itself
     compensate: str | None = None  # the name of the tool that undoes it
     undo: Callable[[Arguments, Any], dict[str, Any]] | None = None  # its arguments, of what was done and what that gave; else the latter
     look: Look | None = None  # what to find out for who decides; it changes nothing outside
@@ -172,11 +176,11 @@ class Tool:
     dialect: str = ""  # of an SQL tool: sqlite, postgres, mysql …
     lookup: Lookup | None = None  # the first line of its docstring says on pages what it asks: “Whether the server has it, by its key.”
     where: Callable[[], str] | None = None  # the address of a page of the outside on which a person can look for it
-    honours_key: bool = False
-    deadline: float = 30.0
+    honours_key: bool = False  # the outside does what comes under one key once
+    deadline: float = 30.0  # for one call
     quarantine: float = 0.0  # after the deadline, how long something sent may still arrive
     retry: Retry = Retry()
-    reads_private: bool = False
+    reads_private: bool = False  # these three are the legs of the taint: all in one run can let data out
     reads_untrusted: bool = False
     sends_out: bool = False
     executor: Literal["handrail", "agent"] = "handrail"  # who runs it; see `outside`

@@ -67,6 +67,8 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Workflow:
+    """A version of a workflow as its code declares it by `@workflow`."""
+
     name: str
     version: int
     function: Callable[..., Any]

@@ -11,6 +11,7 @@ IDLE = "The agent is idle and spends nothing."
 
 
 def now_of(draft: Draft) -> Now:
+    """What the run does or waits for, as far as the draft goes."""
     tell = {
         "queued": _queued,
         "running": _running,

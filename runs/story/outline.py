@@ -69,6 +69,7 @@ def state_of(draft: Draft, stretch: Stretch) -> str:
 
 
 def plan_of(draft: Draft) -> Plan | None:
+    """The plan with how far each step is; None if none was recorded."""
     if not draft.plan_seq:
         return None
     latest = {stretch.number: stretch for stretch in draft.stretches if stretch.kind == "step"}
