@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from access import rules, teams
+from access import teams
 from access.models import Agent, Team, User
 from access.rules import SCOPED, TEAM
-from approvals import decisions, inbox, standing_grants
+from approvals import decisions, exact, inbox, standing_grants
 from approvals.notifications import audience, chasing
 from approvals.notifications.models import Escalation, Notice
 from runs.hub import in_thread
@@ -87,8 +87,8 @@ def test_a_standing_grant_covers_only_what_its_owner_may_decide_on(cast: Cast, t
     assert standing_grants.back_test(of, riley).of == 1
     made = standing_grants.make(of, by=riley, shown=standing_grants.token(of, riley))
     for proposed, covered in ((ours, True), (theirs, False)):
-        may = decisions.may_decide(proposed.action, rules.person(made.owner_id))
-        assert isinstance(may, decisions.Yes) is covered
+        found = standing_grants.fit([made], proposed.action, exact.whole(proposed.action))
+        assert list(found) == ([made] if covered else [])
 
 
 @pytest.mark.asyncio
