@@ -214,9 +214,10 @@ def test_collecting_garbage_while_payloads_are_kept_takes_none_of_them(cast, on_
     assert len(files(on_disk)) == 30
 
 
-def test_a_file_is_for_its_owner_alone(cast, settings):
-    assert settings.STORAGES["payloads"]["OPTIONS"] | {"location": ""} == {
-        "location": "",
-        "file_permissions_mode": 0o600,
-        "directory_permissions_mode": 0o700,
-    }
+def test_a_file_and_each_directory_above_it_are_for_their_owner_alone(cast, settings, tmp_path):
+    of_the_house = settings.STORAGES["payloads"]
+    use(settings, of_the_house["BACKEND"], **of_the_house["OPTIONS"] | {"location": tmp_path / "payloads"})
+    kept(cast, os.urandom(CHUNK))
+    made = [tmp_path / "payloads", *(tmp_path / "payloads").rglob("*")]
+    assert len(files(tmp_path)) == 1 and {oct(each.stat().st_mode & 0o777) for each in made if each.is_file()} == {"0o600"}
+    assert {oct(each.stat().st_mode & 0o777) for each in made if each.is_dir()} == {"0o700"}
