@@ -64,8 +64,8 @@ def _does(heard: Heard) -> str:
 
 
 def came_to_nothing(run: Run, heard: Heard) -> bool:
-    """Whether it ended well, and was not allowed what it asked for."""
-    return run.state == State.SUCCEEDED.value and bool(heard.refused) and not heard.done
+    """Whether it ended well, was not allowed what it asked for, and did nothing outside."""
+    return run.state == State.SUCCEEDED.value and bool(heard.refused) and heard.done == heard.found
 
 
 def _reviewers(run: Run, people: Asked, actor: Actor) -> str:

@@ -26,6 +26,7 @@ class Heard:
     """What the log of one run tells the list."""
 
     done: int = 0
+    found: int = 0  # of these, what the run before this fork had done
     undone: int = 0
     steps: int = 0
     step: int = 0
@@ -35,15 +36,16 @@ class Heard:
     asked: str = ""  # the payload of what it asked for last, then its rendition
     refused: str = ""  # what it asked for last was not allowed: a reviewer rejected it, or nobody decided in time
     titles: dict[str, str] = field(default_factory=dict)
+    grants: set[str] | None = None  # of a fork: its own
 
 
 def heard_of(runs: list[Run]) -> dict[UUID, Heard]:
     """Effects, current step and reason of each, from one read of their logs, one of what was undone later and one of the texts."""
-    heard: dict[UUID, Heard] = defaultdict(Heard)
+    heard: dict[UUID, Heard] = defaultdict(Heard, {run.pk: Heard(grants=set()) for run in runs if run.forked_from_id})
     if not runs:
         return heard
     step = Q(type="step.started", seq__gt=F("run__seq") - RECENT_STEPS)
-    told = Q(type__in=HEARD)
+    told = Q(type__in=HEARD) | Q(type="action.granted", run__forked_from__isnull=False)
     rows = Event.objects.filter(told | step, run_month__in={run.month for run in runs}, run_id__in=[run.pk for run in runs])
     for run_id, kind, body, payloads in rows.order_by("run_id", "seq").values_list("run_id", "type", "body", "payloads"):
         _hear(heard[run_id], kind, orjson.loads(body)["data"], payloads)
@@ -62,8 +64,11 @@ def _hear(heard: Heard, kind: str, data: Mapping[str, Any], payloads: dict[str, 
     match kind:
         case "action.proposed":
             heard.asked, heard.refused = payloads.get("subject", ""), ""
+        case "action.granted" if heard.grants is not None:
+            heard.grants.add(data["grant"])
         case "effect.done":
             heard.done += 1
+            heard.found += heard.grants is not None and bool(data.get("action")) and data["key"] not in heard.grants
         case "effect.undone":
             heard.undone += 1
         case "action.decided":

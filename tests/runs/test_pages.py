@@ -566,6 +566,22 @@ def test_pages_follow_each_other_without_gap_or_repeat(cast: Cast, sign_in: Sign
     assert back and listed(page(client, back[1].replace("&amp;", "&"))) == first
 
 
+def test_a_fork_that_only_found_what_was_done_and_was_not_allowed_its_own_did_nothing(cast: Cast, sign_in: SignIn) -> None:
+    """On its page and in the list alike."""
+    log = lines.forked()
+    log.add("effect.done", {"tool": "update_crm", "key": lines.OWNER, "can_undo": True, "action": lines.NOTE}, subject="A note")
+    decided = {"action": lines.SEND, "digest": lines.DIGEST, "decision": lines.NOTE, "verdict": "rejected", "round": 1}
+    log.add("action.decided", decided, who="riley", after=720, reason="Name the amount.")
+    log.add("run.queued", {"reason": "decision"})
+    log.add("run.resumed", {"reason": "claimed", "worker": "w1", "token": 2})
+    log.add("run.succeeded", {})
+    parent = play(cast, lines.approved(), ref="RN-AAAA")
+    fork = play(cast, log, forked_from=parent)
+    riley = sign_in(cast.riley)
+    assert "Ended, nothing done" in page(riley, reverse("runs:run", args=(fork.pk,)))
+    assert "Nothing done" in page(riley, reverse("runs:list"))
+
+
 def test_the_list_takes_a_fixed_number_of_queries(cast: Cast, sign_in: SignIn, django_assert_max_num_queries: Any) -> None:
     for number in range(30):
         play(cast, [lines.proposed, lines.finished, lines.drafted][number % 3](), ref=f"RN-{number:04d}")
