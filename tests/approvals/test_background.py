@@ -1,5 +1,6 @@
 """What stands around an action: what was read, in the lines in which it was written, and what became of the step that asked."""
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -209,6 +210,12 @@ def test_a_result_in_which_something_was_hidden_is_told_without_a_finding_or_wit
     for tool in telling:
         title, text = background._finding(tool.name, result)
         assert len(title) <= 80 and "⟦" not in title and len(text) <= 181
+
+
+def test_the_title_of_a_finding_is_cut_at_a_whole_character(monkeypatch):
+    found = replace(office.read_refunds, finds=lambda result: (f"{'a' * 79}e\u0301 and more", "Words."))
+    monkeypatch.setitem(TOOLS, "read_refunds", found)
+    assert background._finding("read_refunds", "{}") == ("a" * 79, "Words.")
 
 
 def test_what_an_agent_outside_tells_of_a_tool_is_never_worded_as_a_finding():

@@ -92,6 +92,7 @@ def test_several_of_high_risk_ask_again_who_it_is_though_the_one_of_the_address_
     decisions.decide(three[0].again(), reviewer=person(cast.sam.pk), verdict="approved", digest=three[0].action.digest)
     proving.shown(riley, ago=timedelta(hours=1))
     assert "Show that it is you" in text(decide(riley, three[0], *three[1:]))
+    assert "Show that it is you" in text(decide(riley, three[0], *three)), "also with the one that is decided among them"
     assert Decision.objects.count() == 1
     assert "Two rejected" in text(decide(riley, three[0], *three[1:], verdict="rejected", reason="Not like this."))
 
@@ -222,6 +223,10 @@ def test_an_amount_far_from_the_others_is_taken_out():
     found = alike.why_alone(those, those[0])
     assert set(found) == {those[3].id, those[4].id, those[5].id}
     assert "more than 2 times" in found[those[3].id] and "another currency" in found[those[4].id]
+
+
+def test_what_is_long_is_cut_at_a_whole_character():
+    assert bulk._short(f"{'a' * (bulk.SHORT - 2)}e\u0301 and more") == f"{'a' * (bulk.SHORT - 2)}…"
 
 
 def test_an_amount_below_zero_that_is_far_from_the_others_is_taken_out():

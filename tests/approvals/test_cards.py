@@ -251,6 +251,13 @@ def test_three_kinds_of_empty_are_told_apart():
     assert len({cards.empty_word(None), cards.empty_word(""), cards.empty_word([])}) == 3
 
 
+def test_of_who_sends_nothing_is_told_and_of_where_answers_go_not_how_often_it_was_written_to():
+    addresses = {name: f"{name}@elsewhere.example" for name in ("sender", "to", "reply_to")}
+    card = drawn(an_action(addresses), inside=["fernhill.example"], sent=dict.fromkeys(addresses.values(), 3))
+    told = {field.title: (field.addresses[0].outside, field.addresses[0].sent) for field in card.fields if field.addresses}
+    assert told == {"From": (False, None), "To": (True, 3), "Reply-To": (True, None)}
+
+
 def test_an_address_is_outside_unless_its_domain_is_surely_inside():
     to = ["a@fernhill.example", "B <b@FERNHILL.example>", "c@evil.example", "a@x.example, b@fernhill.example", "nonsense"]
     card = drawn(an_action({"to": to}, tuple(to)), inside=["fernhill.example"])

@@ -22,7 +22,7 @@ from access.models import AuditEntry, Membership
 from access.rules import SYSTEM, person
 from approvals import asking, decisions
 from approvals.models import Grant, ProposedAction
-from approvals.notifications import preferences, quiet, sending, spreading, webhooks
+from approvals.notifications import preferences, quiet, sending, spreading, webhooks, wording
 from approvals.notifications.models import Delivery, Message, Notice
 from approvals.notifications.preferences import Wishes
 from approvals.notifications.quiet import Quiet
@@ -147,6 +147,10 @@ def test_who_lost_the_right_meanwhile_is_not_told(cast, proposed, time_, mailbox
     time_.on(seconds=GATHERED)
     tick()
     assert [mail["To"] for mail in mailbox.mails] == ["sam@fernhill.example"]
+
+
+def test_a_long_name_in_a_header_is_cut_at_a_whole_character():
+    assert wording.one_line(f"{'a' * 79}e\u0301 and more") == "a" * 79
 
 
 def test_several_at_once_become_one_message(cast, time_, mailbox):

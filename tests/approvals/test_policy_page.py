@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from access.ids import uuid7
 from access.models import AuditEntry
 from access.rules import person
-from approvals import policy, trying
+from approvals import policy, policy_views, trying
 from approvals.models import Decision, Policy, PolicySet, ProposedAction
 from runs.engine.tools import TOOLS
 from tests import proving
@@ -152,6 +152,10 @@ def test_a_second_click_on_save_gives_the_version_that_the_first_made(cast, ada)
     assert (first.status_code, second.status_code) == (302, 302) and first.url == second.url
     assert policy.newest(cast.workspace.pk).version == int(given["base"]) + 1
     assert post(ada, given | {"name": "Another"}).status_code == 409
+    assert post(ada, given | {"base": "0"}).status_code == 409, "nor was it made from that one"
+    now, rules = policy.newest(cast.workspace.pk), policy.rules(cast.workspace.pk)
+    by_whom = [policy_views._is_saved(now, rules, now.version - 1, person(each.pk)) for each in (cast.ada, cast.morgan)]
+    assert by_whom == [True, False]
 
 
 def test_a_rule_is_put_in_its_place_and_taken_out(cast, ada):
