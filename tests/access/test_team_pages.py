@@ -32,7 +32,8 @@ def test_ada_makes_a_team_and_a_reviewer_sees_its_runs_alone(cast: Cast, django_
     assert ada.post(f"/permissions/roles/{of.pk}", sent).status_code == 302
     assert {"runs.view:team", "approvals.decide:team"} <= set(rules.held_by(role(cast, "reviewer")))
     assert "Runs and evidence Own team" in text(ada.get("/permissions"))
-    assert "Own team" in text(ada.get(f"/permissions/roles/{of.pk}/versions/2"))
+    then = text(ada.get(f"/permissions/roles/{of.pk}/versions/2"))
+    assert "Runs and evidence Own team" in then and "Proposed actions Everywhere" in then and "Access log No" in then
     assert riley.get(f"/runs/{mine.pk}").status_code == 200 and riley.get(f"/runs/{before.pk}").status_code == 404
     with django_assert_max_num_queries(14):
         page = text(ada.get(f"/permissions/teams/{team.pk}"))

@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
+from examples.support_triage.desk import hooks
+from examples.support_triage.desk.store import Store
 from runs import standard_webhooks
 from tests.examples.outside import World
 from tests.waiting import until
@@ -50,6 +52,21 @@ def desk(tmp_path) -> Iterator[World]:
     world = World(tmp_path)
     yield world
     world.stop()
+
+
+def test_what_was_due_by_the_clock_of_another_start_of_the_machine_is_told_at_once(tmp_path, listener):
+    store = Store(tmp_path)
+    with store.changing() as db:
+        hooks.subscribe(db, url=f"http://127.0.0.1:{listener.server_port}/", ticket="", secret=SECRET)
+        hooks.tell(db, "ticket.changed", {"ticket": "ZN-1"}, about="ZN-1")
+        db.execute("UPDATE delivery SET due = due + 1000000")
+    sender = hooks.Sender(store)
+    running = threading.Thread(target=sender.run, daemon=True)
+    running.start()
+    until(lambda: listener.came, what="what is due")
+    sender.stop()
+    running.join()
+    store.close()
 
 
 def test_a_change_is_told_signed_until_it_is_acknowledged_and_twice_if_it_misbehaves(desk, listener):

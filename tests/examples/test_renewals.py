@@ -16,14 +16,15 @@ from config.management.commands import demo_runs
 from config.management.commands.demo_runs import RENEWED
 from examples.support_triage import renewals
 from examples.support_triage.tools import account_page
-from runs import signals, standard_webhooks, starting, webhooks
+from runs import log, signals, standard_webhooks, starting, webhooks
 from runs.engine import executor, workflow
 from runs.engine.workflow import Link, Record
-from runs.models import Run
+from runs.models import Run, WebhookSource
 from tests.approvals.mailing import Proposed
 from tests.examples.outside import World
 from tests.examples.test_back_office import approve
 from tests.examples.test_desk_hooks import Listener
+from tests.factories import make_run
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -72,9 +73,11 @@ def test_while_it_waits_its_page_says_where_the_contract_is_signed_if_the_demo_t
     riley = Client()
     riley.force_login(cast.riley)
     assert link not in riley.get(f"/runs/{renewal.run.pk}").content.decode()
+    with log.holding(make_run(cast).pk) as other:  # another run waits for another account's
+        webhooks.open_wait(other, WebhookSource.objects.get(name="contracts"), "wait.contracts#1", {"data.account": "00932"})
     assert approve(renewal, cast.riley) == "waiting"
     page = riley.get(f"/runs/{renewal.run.pk}").content.decode()
-    assert link in page and "Sign the contract at the help desk" in page
+    assert link in page and "Sign the contract at the help desk" in page and page.count("/crm/accounts/") == 1
     monkeypatch.delenv("HANDRAIL_DESK_URL")
     assert "Sign the contract" not in riley.get(f"/runs/{renewal.run.pk}").content.decode()
 

@@ -18,7 +18,7 @@ from artifacts.models import Payload
 from config import clock
 from examples.provider.playing import completion
 from examples.provider.server import Provider
-from runs import reading, recovery, signals, updates
+from runs import cases, reading, recovery, signals, updates
 from runs.engine import lease, models, points, providers, sweep
 from runs.models import Event, JournalEntry, Lease, Run
 from runs.story import titles
@@ -174,6 +174,8 @@ def test_with_every_key_refused_the_run_is_stuck_and_goes_on_when_there_is_one(c
     parked = Event.objects.get(run=run, type="run.parked")
     said = next(iter(vault.shown(parked.payloads.values()).values())).text
     assert "Every key was refused" in said and "sk-" not in said
+    (case,) = cases.board(person(cast.otto.pk)).cases
+    assert case.quoted == cases.Quoted(case.said) and case.said == said, "of a model all words are ours"
     recovery.choose(run, "retry", at=recovery.parking(run).seq, by=person(cast.otto.pk))
     assert walk(run) == "succeeded"
 
