@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+import tests.settings
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
@@ -21,6 +23,10 @@ def test_the_table_has_every_setting_and_no_other() -> None:
     cells = re.findall(r"^\| ([^|]*)\|", table, re.MULTILINE)
     named = {name for cell in cells for name in re.findall(r"`([A-Z0-9_]+)`", cell)}
     assert named == variables_read() | {"HANDRAIL_CLOCK_FILE"}  # read by config/clock.py, which imports nothing
+
+
+def test_the_tests_take_no_setting_from_the_environment_that_they_find() -> None:
+    assert variables_read() <= {*tests.settings.OURS, *tests.settings.NOT_OURS}
 
 
 def test_the_quick_start_has_two_commands() -> None:
