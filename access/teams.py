@@ -164,7 +164,7 @@ def agents(team: Team) -> list[Agent]:
     return list(Agent.objects.filter(team=team).select_related("owner").order_by("name"))
 
 
-def candidates(team: Team):  # noqa: ANN201  a query set
+def candidates(team: Team) -> QuerySet[Membership]:
     """Who could come into it, by name."""
     rows = Membership.objects.filter(workspace_id=team.workspace_id, deactivated_at=None, user__is_active=True)
     return rows.exclude(in_teams__team=team).select_related("user").order_by("user__name")

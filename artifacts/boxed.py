@@ -35,7 +35,7 @@ def main(job: dict[str, Any]) -> None:
         head, body = {"not": "memory"}, b""
     except ImportError:
         head, body = {"not": "failed"}, b""  # nothing of the content: its reader is not there, or too large for the memory
-    except Exception:  # noqa: BLE001  a reader raises anything over broken input; which, says nothing to anybody
+    except Exception:  # a reader raises anything over broken input; which, says nothing to anybody
         head, body = {"not": "broken"}, b""
     sys.stdout.buffer.write(json.dumps(head).encode() + b"\n" + body)
     sys.stdout.buffer.flush()

@@ -8,6 +8,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from access import audit
 from access.models import Workspace
 from access.rules import SYSTEM
@@ -47,7 +49,7 @@ def rerender(workspace: Workspace) -> Generator[Batch, None, None]:
             audit.record(SYSTEM, "rerendered", workspace_id=workspace.pk, payloads=changed, looked=looked, rules=version)
 
 
-def _outdated(workspace_id: UUID, version: int):  # noqa: ANN202  a query
+def _outdated(workspace_id: UUID, version: int) -> QuerySet[Payload]:
     return Payload.objects.filter(workspace_id=workspace_id, rules__lt=version, erased_at=None)
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -93,5 +94,5 @@ def _shown(value: str) -> str:
     return repr(value if len(value) <= 40 else f"{value[:37]}…")
 
 
-def _refuse(line: str):  # noqa: ANN202  never returns, so it fits every reader's type
+def _refuse(line: str) -> NoReturn:
     raise OddSetting(line)

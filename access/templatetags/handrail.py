@@ -268,7 +268,7 @@ def bytesize(count: int) -> SafeString:
     """A size for people, in steps of a thousand; the exact number stands in the title."""
     exact = f"{int(count):,} byte" + ("" if int(count) == 1 else "s")
     size, unit = float(count), "bytes"
-    for unit in ("bytes", "kB", "MB", "GB"):  # noqa: B007
+    for unit in ("bytes", "kB", "MB", "GB"):
         if size < 999.5 or unit == "GB":
             break
         size /= 1000

@@ -9,7 +9,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from access import audit, rules
 from access.errors import BadInput, Forbidden, Refusal
@@ -102,7 +102,7 @@ def among(workspace_id: UUID, people: Iterable[User]) -> list[Delegation]:
     return [each for each in in_force(workspace_id) if {each.giver_id, each.to_id} <= ids]
 
 
-def _open(workspace_id: UUID):  # noqa: ANN202  a query set
+def _open(workspace_id: UUID) -> QuerySet[Delegation]:
     return Delegation.objects.filter(Q(workspace_id=workspace_id), ended_at=None, ends_at__gt=clock.now())
 
 

@@ -24,7 +24,7 @@ def wishes(posted: QueryDict) -> tuple[Wishes, str]:
 def days(posted: Mapping[str, str], zone: str) -> tuple[datetime, datetime]:
     """From the first moment of one day to the last of the other, on the person's own clock."""
     try:
-        first, last = (datetime.combine(datetime.strptime(posted.get(name, ""), "%Y-%m-%d"), time()) for name in ("from", "until"))  # noqa: DTZ007
+        first, last = (datetime.combine(datetime.strptime(posted.get(name, ""), "%Y-%m-%d"), time()) for name in ("from", "until"))
         here = quiet.zone(zone)
         return first.replace(tzinfo=here).astimezone(UTC), (last + timedelta(days=1)).replace(tzinfo=here).astimezone(UTC)
     except (ValueError, OverflowError):

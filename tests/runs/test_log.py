@@ -623,7 +623,7 @@ def test_when_the_wake_up_comes_the_event_can_be_read(cast, wakes):
     run = factories.make_run(cast)
     for expected in range(2, 12):
         assert wakes(run.pk) == expected
-        assert together([lambda: seqs(run)[-1]]) == [expected]  # noqa: B023  called at once
+        assert together([lambda: seqs(run)[-1]]) == [expected]
         factories.note(run)
 
 

@@ -235,9 +235,9 @@ def _greeting(port: int) -> str:
 
 def _not_ready(port: int) -> str:
     host = settings.ALLOWED_HOSTS[0]
-    request = urllib.request.Request(f"http://{settings.HOST}:{port}/readyz", headers={"Host": host})  # noqa: S310  our own address
+    request = urllib.request.Request(f"http://{settings.HOST}:{port}/readyz", headers={"Host": host})
     try:
-        with urllib.request.urlopen(request, timeout=2):  # noqa: S310
+        with urllib.request.urlopen(request, timeout=2):  # noqa: S310  our own address
             return ""
     except urllib.error.HTTPError as error:
         return error.read(500).decode(errors="replace")
