@@ -22,7 +22,7 @@ _LONG_WORD = re.compile(r"(\S{80})(?=\S)")
 
 # key → (what the style sheet colours by, icon, word)
 STATES: Final[Mapping[str, tuple[str, str, str]]] = {
-    # the six words of the mocks, and ink
+    # what steps, actions and runs have in common
     "waiting": ("waiting", "wait", "Waiting"),
     "running": ("running", "run", "Running"),
     "done": ("done", "done", "Done"),

@@ -9,7 +9,7 @@ from runs.models import Run
 from tests import factories
 
 LIVE = [state for state in State if state not in TERMINAL]
-# the design's table of what a page says
+# what a page says of each state
 WORDS = {
     "Running": {"queued", "running"},
     "Waiting": {"waiting"},

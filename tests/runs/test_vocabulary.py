@@ -16,7 +16,7 @@ from runs.errors import InvalidEvent, UnknownEventType
 from runs.vocabulary import AGENT, ENGINE, PEOPLE, ROUTES, TYPES, Data, parse
 from tests.runs import made_up
 
-# the design's list, group by group; a new type is a decision record
+# the closed list, group by group; a new type is a decision record
 DESIGNED = {
     "run": "created started waiting resumed queued paused stalled cancel_requested cancelling compensating parked "
     "succeeded failed cancelled forked",
