@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from access.errors import Forbidden
+from access.ids import uuid7
 from access.models import AuditEntry, User
 from access.rules import person
 from approvals import decisions, groups, inbox, policy, standing_grants, trying
@@ -322,9 +323,11 @@ def test_a_group_takes_only_people_who_may_decide_and_one_name_once(cast, financ
         made(cast, cast.morgan, name="Managers")
     with pytest.raises(GroupRefused, match="There is a group “FINANCE” already"):
         made(cast, cast.riley, name="FINANCE")
-    for name in ("", " ", "x" * 61, "Fin\u200bance", "Fin\u0430nce"):  # the last with a Cyrillic letter
+    for name in ("", " ", "x" * 61, "Fin\u200bance", "Fin\u0430nce", "4111 1111 1111 1111"):  # the last but one with a Cyrillic letter
         with pytest.raises(GroupRefused):
             made(cast, cast.riley, name=name)
+    with pytest.raises(GroupRefused, match="at most 200 people"):
+        groups.make(cast.workspace.pk, name="All", members=[uuid7() for _ in range(201)], by=person(cast.ada.pk), why="Too many.")
     with pytest.raises(GroupRefused, match="The reason has 0 characters"):
         groups.make(cast.workspace.pk, name="Quiet", members=[], by=person(cast.ada.pk))
     with pytest.raises(GroupChanged):
@@ -394,3 +397,9 @@ def test_everybody_who_sees_approvals_reads_groups_and_only_who_changes_policies
         approve(propose_mail(cast), cast.priya)
     assert agent_actor(cast.agent).workspaces("approvals.view") == []
     assert ProposedAction.objects.count() == 1 and Event.objects.filter(type="action.decided").count() == 0
+
+
+def test_no_more_than_so_many_groups_are_made(cast, finance, monkeypatch):
+    monkeypatch.setattr(groups, "MAX_GROUPS", 1)
+    with pytest.raises(GroupRefused, match="There are 1 groups already"):
+        made(cast, cast.riley, name="Ledger")

@@ -123,6 +123,29 @@ def test_a_condition_that_says_not_what_it_asks_about_is_not_left_out(cast, ada)
     assert "Condition 1: choose what it asks about" in half and "Every action of the tool" not in half
 
 
+ODD = {
+    "Its name has 1 to 120 characters.": [{"name": ""}, {"name": " \u200b "}, {"name": "x" * 121}, {"name": "a\0b"}],
+    "Its name holds what looks like a card number": [{"name": "Refunds to 4111 1111 1111 1111"}],
+    "Choose a tool, and what it needs.": [{"tool": "x" * 61}, {"tool": "a\0b"}, {"need": "all"}],
+    "How many people: write a whole number from 2 to 20.": [{"quorum": each} for each in ("", "1", "21", "two", "２")],
+    "Expires after: write a whole number": [{"expires": each} for each in ("", "59", "2592001", "1.5")],
+    "Grant lasts: write a whole number": [{"lasts": each} for each in ("0", "-60", "9" * 12)],
+    "At most a day: write a whole number": [{"a_day": "0"}],
+    "Can be recalled for: write a whole number": [{"recall": "86401"}],
+    "At most in money a day": [{"a_day_amount": each} for each in ("500", "500 eur", "-5 EUR", "some EUR")],
+    "Days begin in: choose a place.": [{"zone": "Mars/Jezero"}],
+    "Choose a group of this workspace, or all who may decide.": [{"from": "01a23076-d5e3-7290-8211-d42543f5a866"}, {"from": "Finance"}],
+    "A rule has at most 8 conditions.": [{"what": ["label"] * 9, "path": [""] * 9, "test": ["at_least"] * 9, "value": ["personal"] * 9}],
+}
+
+
+@pytest.mark.parametrize(("said", "odd"), [(said, odd) for said, each in ODD.items() for odd in each])
+def test_what_no_rule_can_say_is_refused_in_words_and_nothing_is_tried(cast, ada, said, odd):
+    propose_mail(cast)
+    page = post(ada, form(cast, **odd))
+    assert page.status_code == 422 and said in text(page) and 'name="tried"' not in page.content.decode()
+
+
 @pytest.mark.parametrize("value", [",", " , ,,"])
 def test_a_list_that_names_nothing_is_no_condition_that_could_ever_hold(cast, ada, value):
     propose_mail(cast)

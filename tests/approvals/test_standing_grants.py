@@ -263,3 +263,15 @@ def test_what_it_compares_arguments_with_lies_in_the_vault_and_once_erased_it_co
     vault.erase(grant.kept, by=cast.ada)
     assert changing(cast, record="ACC-2").state == "waiting"
     assert "fields.city is" in text(client.get(f"/standing-grants/{grant.pk}"))
+
+
+def test_no_more_than_so_many_stand_in_a_workspace_at_once(cast, monkeypatch):
+    reviewed(cast)
+    monkeypatch.setattr(standing_grants, "MAX_OPEN", 2)
+    first = stands(cast)
+    stands(cast)
+    with pytest.raises(standing_grants.StandingRefused, match="2 stand already. Revoke one first."):
+        stands(cast)
+    standing_grants.revoke(first, by=person(cast.riley.pk))
+    stands(cast)
+    assert standing_grants.standing(cast.workspace.pk).count() == 2
