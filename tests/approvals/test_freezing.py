@@ -182,3 +182,8 @@ def test_of_freezing_and_redeeming_at_once_nothing_is_redeemed_after_the_freeze(
     thaw(cast, made)
     proposed.walk()
     assert len(sent) == 1
+
+
+def test_what_is_frozen_is_named_by_what_it_is(cast):
+    named = [freezes.target_words(frozen(cast, what)) for what in ("agent", "tool", "workspace")]
+    assert named == ["agent support-triage", "“Send the reply”", f"everything in {cast.workspace.name}"]

@@ -323,6 +323,11 @@ def test_hosts_are_found_in_addresses_and_links() -> None:
     assert domains.hosts(text) == ["northwind.example", "www.x.example", "f.example"]
 
 
+@pytest.mark.parametrize(("kind", "agrees"), [("text", True), ("script", True), ("empty", True), ("png", False), ("unknown", False)])
+def test_what_is_called_text_agrees_with_text_alone(kind: str, agrees: bool) -> None:
+    assert sniffing.agrees(kind, "note", "text/plain; charset=utf-8") is agrees
+
+
 @given(st.text(max_size=60), st.sets(st.text(max_size=20), max_size=3))
 def test_any_name_of_a_host_can_be_doubted(host: str, known: set[str]) -> None:
     domains.doubt(host, known)
