@@ -131,13 +131,14 @@ def test_a_cancelled_run_that_is_stuck_in_its_undo_is_offered_no_second_cancel(c
 def test_a_hundred_cancels_while_it_undoes_leave_one_ending(cast, run, outside):
     first = cancel(cast, run)
     more = [cancel(cast, run, key=str(n)) for n in range(20)]
-    assert {signal.status for signal in more} == {"delivered"}
+    assert {(signal.status, signal.reason) for signal in more} == {("delivered", "already_cancelling")}
     walk(run)
     late = cancel(cast, run, key="late")
     assert (late.status, late.reason) == ("refused", "had_already_ended")
     for signal in (first, *more):
         signal.refresh_from_db()
     assert {signal.status for signal in (first, *more)} == {"applied"} and types(run).count("run.cancelled") == 1
+    assert types(run).count("run.cancel_requested") == 1
 
 
 def test_what_was_never_undoable_ends_at_once(cast, outside, run):
