@@ -356,7 +356,7 @@ def stands(action: ProposedAction) -> dict[str, Any]:
 
 
 def _write(run: Held, action: ProposedAction, reviewer: Actor, verdict: Verdict, reason: str, seen: Mapping[str, Any]) -> Decision:
-    kept = vault.keep(action.workspace_id, reason.strip()[: reasons.MAX_REASON], label="internal") if reason.strip() else None
+    kept = vault.keep(action.workspace_id, reason.strip(), label="internal") if reason.strip() else None
     decision = Decision(
         action=action,
         reviewer_id=reviewer.user_id,

@@ -326,7 +326,7 @@ def _ask(method: str, url: str, seconds: float, **more: Any) -> dict[str, Any]:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise AnswerLost(f"The help desk was asked and gave no answer: {error or type(error).__name__}") from error
     if 300 <= answer.status_code < 500:
-        raise Declined(f"The help desk answered {answer.status_code}: {answer.text[:300]}")
+        raise Declined(f"The help desk answered {answer.status_code}: {answer.text}")
     if answer.status_code >= 500:
         raise AnswerLost(f"The help desk failed with {answer.status_code}.")
     try:

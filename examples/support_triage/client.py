@@ -298,8 +298,8 @@ def _part(value: str) -> str:
 
 
 def _reason(body: bytes) -> str:
+    """All that it says: whoever shows it hides what must be hidden before cutting it, as half a secret passes for none."""
     try:
-        problem = json.loads(body)
-        return str(problem["detail"])[:500]
+        return str(json.loads(body)["detail"])
     except (ValueError, RecursionError, TypeError, KeyError):
-        return body[:500].decode("utf-8", "replace")
+        return body.decode("utf-8", "replace")

@@ -27,7 +27,7 @@ def take_in(message: bytes, key: str) -> Intake:
         refused = error.__cause__
         if isinstance(refused, Refused) and refused.code in THE_MESSAGE:
             raise MessageRefused(f"The help desk does not take it: {refused.reason}") from error
-        raise IntakeFailed(f"The help desk did not take it: {error}") from error
+        raise IntakeFailed(f"The help desk did not take it: {error.said}") from error
     return Intake(
         arguments={"ticket_id": filed["id"]},
         title=f"Ticket {filed['id']}, {ticket.subject or 'no subject'}",

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import rfc8785
 
-from artifacts.redaction import beginning
 from config import clock
 from runs import log
 from runs.engine import effects
@@ -17,7 +16,6 @@ from runs.engine.tools import Call, Looked, OddAnswer, Tool, ToolError
 from runs.models import Run
 
 MAX_BYTES, MAX_DEPTH = 256 * 1024, 32  # of what a look gives
-MAX_TROUBLE = 4000  # characters
 MAX_SECONDS = 15.0  # for a look: a proposal waits for it
 logger = logging.getLogger(__name__)
 
@@ -36,8 +34,7 @@ def look(
         with calling or nullcontext():
             found = fit(tool.look(call, arguments))
     except ToolError as error:
-        words = beginning(error.said, MAX_TROUBLE)
-        found = Looked(trouble=words.encode("utf-8", "replace").decode())  # half a surrogate pair can't be kept
+        found = Looked(trouble=error.said.encode("utf-8", "replace").decode())  # half a surrogate pair can't be kept
     except Exception as error:  # what a look's own code raises is no reason to keep the action from people
         logger.exception("look raised", extra={"run": str(run_id), "step": step})
         found = Looked(trouble=f"The look’s code failed ({type(error).__name__}).")

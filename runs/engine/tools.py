@@ -14,8 +14,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from artifacts.redaction import beginning
 from runs.engine.retry import Retry
 
+MAX_SAID = 4000  # characters of what a tool says when it did not do its work
 Effect = Literal["read", "write", "send"]
 Arguments = Mapping[str, Any]
 
@@ -29,8 +31,8 @@ class ToolError(Exception):
 
     @property
     def said(self) -> str:
-        """Its own words; if there are none, those of its kind."""
-        return str(self).strip() or type(self).__doc__ or ""
+        """Its own words, which may quote the outside, as far as they are kept; if there are none, those of its kind."""
+        return beginning(str(self).strip(), MAX_SAID) or type(self).__doc__ or ""
 
 
 class Unavailable(ToolError):

@@ -1,9 +1,11 @@
 """What the tools know after each call to the outside: it was done, it was refused, it can't have been, or it may have been."""
 
+import json
 import socket
 import threading
 import time
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from hypothesis import given
@@ -230,6 +232,35 @@ def scripted_send(port: int, timeout: float = 5, recipients=("a@b.example",)) ->
 
 
 OK = b"250 OK\r\n"
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A desk that refuses, and says so much that the key it quotes is not at the beginning."""
+
+    said = b""
+
+    def do_GET(self) -> None:
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(self.said)))
+        self.end_headers()
+        self.wfile.write(self.said)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("wrapped", [lambda text: json.dumps({"detail": text}), str], ids=["problem", "text"])
+def test_the_reason_of_a_refusal_is_given_whole_so_that_no_half_of_a_secret_is_shown(wrapped, monkeypatch):
+    reason = "x" * 490 + " sk-live-4hT9xQ2mW7vB1nC8"
+    monkeypatch.setattr(Refusing, "said", wrapped(reason).encode())
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            with Desk(f"http://127.0.0.1:{server.server_port}") as desk, pytest.raises(Refused) as refused:
+                desk.read_ticket("ZN-1")
+        finally:
+            server.shutdown()
+    assert refused.value.reason == reason
 
 
 @pytest.mark.parametrize(

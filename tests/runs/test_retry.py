@@ -8,7 +8,7 @@ from approvals import policy
 from artifacts import vault
 from config import clock
 from runs.engine.retry import Again, Retry, Stop, decide
-from runs.engine.tools import OddAnswer, ToolError, Unavailable
+from runs.engine.tools import MAX_SAID, OddAnswer, ToolError, Unavailable
 from runs.models import Event, JournalEntry, Run
 from tests.runs import workflows
 from tests.runs.test_engine import again, approve, start, types, walk
@@ -108,3 +108,10 @@ def test_a_replay_that_asks_a_completed_read_for_something_else_uses_what_it_gav
     said = [next(iter(vault.shown(note.payloads.values()).values())).text for note in notes]
     assert said == [f"The code changed at {step}: it asks for something else now. What it gave before is used."]
     assert outside.reads == 1 and types(run).count("model.called") == 1
+
+
+@pytest.mark.parametrize("before", range(MAX_SAID - 24, MAX_SAID, 3))
+def test_what_a_long_error_quotes_does_not_end_within_a_secret(before):
+    said = ToolError("x" * before + " sk-live-4hT9xQ2mW7vB1nC8 " + "y" * 50_000).said
+    assert MAX_SAID - 30 < len(said) <= MAX_SAID
+    assert "sk-" not in said
