@@ -122,4 +122,4 @@ def _again(waiting: Said, by: Actor, question: str) -> Asked:
     text = _text(Payload.objects.select_related("key").get(pk=waiting.payload))
     if waiting.by == by.id and text == question:
         return Asked(waiting.id, waiting.seq, again=True)
-    raise QuestionOpen(f"#{waiting.seq} is not answered yet.", seq=waiting.seq)
+    raise QuestionOpen(f"#{waiting.seq:,} is not answered yet.", seq=waiting.seq)

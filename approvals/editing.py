@@ -129,7 +129,7 @@ def _put_up(run: Held, action: ProposedAction, by: Actor, proposal: Proposal, wa
     if digest == action.digest:
         raise NothingChanged
     if earlier := only(ProposedAction.objects.filter(run_id=run.row.pk, digest=digest)):
-        raise EditRefused(f"This is word for word what was proposed as #{earlier.proposed_seq}, and that was {earlier.state}.")
+        raise EditRefused(f"This is word for word what was proposed as #{earlier.proposed_seq:,}, and that was {earlier.state}.")
     if outside := effects.outside_scope(run.row, tool, proposal.arguments):
         raise EditRefused(f"It would touch {outside}, outside this run’s scope.")
     case = cases.of(run.row, tool, wanted.what, gate.taint_of(run.row, tool))

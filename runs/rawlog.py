@@ -303,7 +303,7 @@ def revealed(run: Run) -> list[Shown]:
 def _where(run: Run, place: str) -> tuple[str, str]:
     kind, *ids = place.split(":")
     if kind == "event":
-        return f"#{ids[1]} {ids[2]}", reverse("runs:event", args=[run.pk, int(ids[1])])
+        return f"#{int(ids[1]):,} {ids[2]}", reverse("runs:event", args=[run.pk, int(ids[1])])
     if kind == "artifact":
         return "an artifact", reverse("artifacts:artifact", args=[ids[0]])
     try:

@@ -141,7 +141,7 @@ def look(run: Run, seq: int) -> tuple[Effect, Tool]:
 def _effect(run: Run, seq: int) -> Effect:
     found = next((effect for effect in ledger.effects(run) if effect.seq == seq), None)
     if found is None:
-        raise CannotBeUndone(f"#{seq} of {run.ref} tells of nothing that was done outside.")
+        raise CannotBeUndone(f"#{seq:,} of {run.ref} tells of nothing that was done outside.")
     return found
 
 

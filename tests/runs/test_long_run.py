@@ -13,8 +13,9 @@ from django.urls import reverse
 
 from access import rules
 from access.models import User
-from runs import looking
+from runs import looking, rawlog
 from runs.consumers import RunPage
+from runs.engine import undoing
 from runs.models import Glance, Run
 from runs.story import deeds, overview, rows
 from runs.story.shapes import Text
@@ -444,6 +445,13 @@ def test_events_are_numbered_with_their_thousands_apart_wherever_they_are_named(
     for who, path, number in [*pages, (sign_in(cast.ada), "/events/1005/erasure", "texts of #1,005")]:
         told = words(who.get(f"/runs/{long.pk}{path}").content.decode())
         assert number in told and not re.findall(r"#\d{4,}", told), path
+
+
+def test_what_is_said_of_an_event_elsewhere_has_its_thousands_apart_too(cast: Cast) -> None:
+    long = play(cast, sorting())
+    assert rawlog._where(long, f"event:{long.pk}:2352:note")[0] == "#2,352 note"
+    with pytest.raises(undoing.CannotBeUndone, match="#2,352 of"):
+        undoing.look(long, 2352)
 
 
 def test_the_line_that_follows_a_long_run_has_its_cursor_as_the_stream_takes_it(cast: Cast, sign_in: SignIn) -> None:

@@ -14,7 +14,7 @@ from runs.beside.figures import figures
 from runs.beside.legs import Side
 from runs.engine import executor, ledger, sweep, undoing
 from runs.engine.undoing import AlreadyUndone, CannotBeUndone, GoesOn, PeopleUndo, ReasonWanted
-from runs.models import Run
+from runs.models import Event, Run
 from runs.verification import Whole, verify
 from tests.runs import workflows
 from tests.runs.test_children import undone_with_its_parent
@@ -173,6 +173,9 @@ def test_what_a_parent_undid_of_a_child_is_undone_there_too_and_not_again(cast, 
 def test_a_run_that_belongs_to_none_undoes_nothing(cast, outside):
     alone = start(cast, undoing.UNDO, {"seq": 7, "why": "x"}, scope={})
     assert walk(alone) == "parked" and outside.done == []
+    parked = Event.objects.get(run=alone, type="run.parked")
+    (why,) = vault.shown(parked.payloads.values()).values()
+    assert why.text == "It undoes what a run did that has ended, and there is none that it belongs to."
 
 
 def test_otto_undoes_it_on_its_page_and_by_the_api(cast, run, outside, django_assert_max_num_queries):
