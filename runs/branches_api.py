@@ -36,7 +36,7 @@ class ForkIn(Strict):
 def forks(request: HttpRequest, run_id: str) -> dict[str, Any]:
     """The steps with which a fork can begin, each with the names of its input that can be changed."""
     run = rules.get(request.actor, Run, run_id, "runs.view", related=RELATED)
-    kin, why = places.kin(run), forking.why_not(run)
+    kin, why = places.kin(run, request.actor), forking.why_not(run)
     return {
         "run": run.pk,
         "forked_from": {"run": kin.parent.pk, "ref": kin.parent.ref, "seq": run.forked_seq} if kin.parent else None,

@@ -45,7 +45,7 @@ def _choose(request: HttpRequest, run: Run) -> HttpResponse:
     """Its parent and forks, and the latest others of the same workflow."""
     mine = rules.visible(request.actor, Run, "runs.view").filter(workspace_id=run.workspace_id, workflow=run.workflow)
     mine = mine if run.workflow else mine.filter(agent_id=run.agent_id)
-    near = places.kin(run)
+    near = places.kin(run, request.actor)
     kin = [each for each in (near.parent, *near.forks) if each is not None]
     others = mine.exclude(pk__in=[run.pk, *(each.pk for each in kin)]).select_related("title", "owner").order_by("-created_at")[:OTHERS]
     context = {"run": run, "kin": kin, "others": others, "room": "runs", "page_title": plain(presenting.title_of(run))}

@@ -78,7 +78,7 @@ def _page(
         "chosen": chosen,
         "nowhere": nowhere,
         "why_not": why,
-        "kin": places.kin(run),
+        "kin": places.kin(run, request.actor),
         "typed": typed or {},
         "refusal": refusal,
         "key": (typed or {}).get("key") or uuid4().hex,

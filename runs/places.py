@@ -6,7 +6,9 @@ from typing import Any
 
 import orjson
 
+from access import rows, rules
 from access.errors import BadInput
+from access.rules import Actor
 from artifacts import vault
 from runs.engine import forking, workflow
 from runs.engine.forking import Recorded
@@ -154,11 +156,12 @@ class Kin:
         return self.parent is not None or self.part_of is not None or bool(self.forks)
 
 
-def kin(run: Run) -> Kin:
-    """No query for a run that has no fork, is none and is no part of another."""
+def kin(run: Run, actor: Actor) -> Kin:
+    """Those of them that this actor may see. No query for a run that has no fork, is none and is no part of another."""
+    seen = rules.visible(actor, Run, "runs.view").select_related("title", "agent", "owner")
+    part_of = rows.only(seen.filter(pk=run.parent_id)) if run.parent_id else None
     if run.lineage is None:
-        return Kin(None, (), run.parent)
-    near = Run.objects.select_related("title", "agent", "owner").filter(lineage=run.lineage).order_by("created_at")
-    runs = list(near)
+        return Kin(None, (), part_of)
+    runs = list(seen.filter(lineage=run.lineage).order_by("created_at"))
     parent = next((each for each in runs if each.pk == run.forked_from_id), None)
-    return Kin(parent, tuple(each for each in runs if each.forked_from_id == run.pk), run.parent)
+    return Kin(parent, tuple(each for each in runs if each.forked_from_id == run.pk), part_of)

@@ -219,7 +219,7 @@ class View:
 
     @cached_property
     def kin(self) -> Kin:
-        return kin(self.run)
+        return kin(self.run, self.actor)
 
     @property
     def may_fork(self) -> bool:

@@ -15,7 +15,7 @@ from access.models import Agent, AuditEntry, Membership, Role, Team, TeamChange,
 from access.roles import Wanted
 from access.rules import SCOPED, TEAM, Actor
 from approvals.models import ProposedAction
-from runs import starting
+from runs import places, starting
 from runs.models import Event, Run
 from tests.cast import Cast
 from tests.factories import actor, make_run
@@ -172,6 +172,23 @@ def test_a_child_and_a_fork_are_of_the_team_of_the_run_they_came_from(cast: Cast
     given = {"title": "A part", "workflow": "support-triage", "arguments": {}, "scope": {}, "budgets": {}}
     with transaction.atomic():
         assert starting.start_child(parent, step="s", **given).team_id == team.pk
+
+
+def test_the_runs_next_to_a_run_are_those_that_the_person_may_see(cast: Cast) -> None:
+    narrow(cast.riley.memberships.get().role, "runs.view")
+    team = team_of(cast, "Billing", cast.riley)
+    run, parent, fork, whole = (make_run(cast) for _ in range(4))
+    lineage = {"lineage": parent.pk, "team": team}
+    Run.objects.filter(pk=run.pk).update(forked_from=parent, parent=whole, **lineage)
+    Run.objects.filter(pk__in=[parent.pk, fork.pk]).update(**lineage)
+    Run.objects.filter(pk=fork.pk).update(forked_from=run)
+    Run.objects.filter(pk=whole.pk).update(team=team)
+    run.refresh_from_db()
+    mine, everywhere = actor(cast.riley), actor(cast.morgan)
+    assert places.kin(run, mine) == places.kin(run, everywhere) == places.Kin(parent, (fork,), whole)
+    Run.objects.exclude(pk=run.pk).update(team=team_of(cast, "Claims"))
+    assert not places.kin(run, mine)
+    assert places.kin(run, everywhere) == places.Kin(parent, (fork,), whole)
 
 
 # what a change does ---------------------------------------------------------------------------------------------------------------
