@@ -15,6 +15,7 @@ from approvals.models import Grant
 from approvals.notifications import chasing, delegation
 from approvals.notifications.delegation import AlreadyAway, DelegationRefused
 from approvals.notifications.models import Delegation, Escalation, Notice
+from config import clock
 from runs.models import Event
 from tests.approvals.mailing import Proposed, propose_mail, rules, text
 from tests.approvals.noticing import Clock, Mailbox, mail_server, tick
@@ -218,6 +219,18 @@ def test_a_delegation_never_lets_anybody_decide_on_their_own(cast, time_):
     browser = Client()
     browser.force_login(cast.sam)
     assert "for Riley" not in text(browser.get(f"/actions/{proposed.action.pk}")), "she may not decide on this one"
+
+
+def test_only_who_is_away_takes_it_back_and_no_odd_days_are_taken(cast):
+    given = away(cast, cast.riley, cast.sam)
+    with pytest.raises(DelegationRefused, match="Only who is away"):
+        delegation.end(given, by=person(cast.sam.pk))
+    assert Delegation.objects.get(pk=given.pk).ended_at is None
+    now = clock.now()
+    for begin, end, why in ((1, 1, "before it starts"), (-9, -2, "are over"), (1, 400, "A year at most")):
+        days = {"starts_at": now + timedelta(days=begin), "ends_at": now + timedelta(days=end)}
+        with pytest.raises(DelegationRefused, match=why):
+            delegation.delegate(cast.workspace.pk, by=person(cast.riley.pk), to=cast.sam.pk, **days)
 
 
 @pytest.mark.parametrize("who", ["morgan", "olga", "riley"])

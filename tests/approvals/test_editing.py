@@ -204,6 +204,12 @@ def test_an_address_outside_the_runs_scope_is_said_at_its_field_before_anything_
     assert page.status_code == 422 and "Propose my version" not in html and proposed.again().state == "waiting"
     assert 'id="error-cc">Outside this run’s scope: elsewhere@other.example' in html and 'aria-describedby="error-cc"' in html
     assert 'id="error-body"' not in html
+    arguments = editing.version(
+        proposed.action, exact.whole(proposed.action).arguments | {"cc": ["elsewhere@other.example"]}
+    ).what.arguments
+    with pytest.raises(EditRefused, match="outside this run’s scope"):
+        editing.edit(proposed.action, by=person(cast.riley.pk), arguments=arguments, digest=proposed.action.digest)
+    assert ProposedAction.objects.count() == 1
 
 
 def test_a_letter_is_edited_in_the_order_and_words_of_letters(proposed):

@@ -8,12 +8,13 @@ import pytest
 from django.db import connection
 
 from access.errors import Refusal
+from access.models import Agent
 from access.rules import person
 from approvals import decisions, policy
 from approvals.errors import AlreadyDecided, DigestChanged, ReasonNeeded, SelfApproval
 from approvals.models import Decision, Grant, ProposedAction
 from runs.engine import executor
-from runs.models import Event
+from runs.models import Event, Run
 from tests.runs import workflows
 from tests.runs.test_engine import start
 
@@ -84,9 +85,22 @@ def test_an_old_digest_decides_nothing_and_names_the_new_one(cast, action):
     assert not Decision.objects.exists()
 
 
-def test_nobody_decides_on_their_own_action(cast, action):
+@pytest.mark.parametrize("of", ["agent", "run", "starter", "editor"])
+def test_nobody_decides_on_their_own_action(cast, action, of):
+    assert cast.riley in decisions.who_may(action)
+    run = Run.objects.filter(pk=action.run_id)
+    if of == "agent":
+        Agent.objects.filter(pk=cast.agent.pk).update(owner=cast.riley)
+    elif of == "run":
+        run.update(owner=cast.riley)
+    elif of == "starter":
+        run.update(starter_kind="human", starter_id=str(cast.riley.pk))
+    else:
+        ProposedAction.objects.filter(pk=action.pk).update(editor=cast.riley)
+    action = ProposedAction.objects.get(pk=action.pk)
     with pytest.raises(SelfApproval):
-        deciding(action, cast.priya, "approved")()
+        deciding(action, cast.riley, "approved")()
+    assert cast.riley not in decisions.who_may(action) and cast.sam in decisions.who_may(action)
     assert not Decision.objects.exists()
 
 

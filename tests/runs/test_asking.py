@@ -5,13 +5,14 @@ import pytest
 from access.errors import BadInput
 from access.rules import person
 from artifacts import vault
-from runs import log, questions
+from runs import endings, log, questions
 from runs.engine import executor
 from runs.log import Text
 from runs.models import Event, Run
-from runs.questions import NotAsked
+from runs.questions import NotAsked, PeopleAnswer
 from runs.vocabulary import QuestionAnswered
 from tests.approvals.mailing import text
+from tests.factories import agent_actor
 from tests.runs import workflows
 from tests.runs.test_engine import start, types, walk
 
@@ -36,6 +37,17 @@ def test_the_answer_reaches_the_workflow_and_is_given_once(cast, run):
     report = Event.objects.get(run_id=run.pk, type="report.published")
     assert next(iter(vault.shown(report.payloads.values()).values())).text == "Tea, please."
     assert types(run).count("question.asked") == types(run).count("question.answered") == 1
+
+
+def test_only_people_answer_and_only_an_agent_outside_ends_its_run(cast, run):
+    agent = agent_actor(cast.agent)
+    question = questions.asked(run)
+    with pytest.raises(PeopleAnswer):
+        questions.answer(run, question.id, "Tea, please.", by=agent)
+    with pytest.raises(endings.EndsByItself):
+        endings.end(run, "failed", by=agent)
+    run.refresh_from_db()
+    assert run.state == "waiting" and run.ended_at is None
 
 
 def test_an_answer_without_words_is_none(cast, run):

@@ -57,6 +57,14 @@ def test_a_paused_run_does_nothing_until_it_is_resumed(cast, run, outside):
     assert became(send(cast, run, "resume", key="late")) == ("refused", "not_in_this_state")
 
 
+@pytest.mark.parametrize("kind", ["context", "revise"])
+def test_a_run_that_is_stuck_reads_no_note(cast, kind):
+    stuck = start(cast, "test-steered", {"thing": "tea"})
+    Run.objects.filter(pk=stuck.pk).update(workflow_version=99)
+    assert walk(stuck) == "parked"
+    assert became(send(cast, stuck, kind, "In green, please.")) == ("refused", "not_in_this_state")
+
+
 def test_an_approval_that_comes_while_it_is_paused_is_used_when_it_goes_on(cast, run, outside):
     walk(run)
     send(cast, run, "pause")
