@@ -144,7 +144,7 @@ class Desk:
             raise NoAnswer(f"The desk answered {path} with {response.status_code}{unknown}.")
         if response.status_code == 408:  # it had not heard the whole request when its patience ended: a caller that stood still, say
             raise NotReached(f"{path} did not get the whole request in time: {_reason(body)}")
-        raise Refused(response.status_code, _reason(body), "refused. {reason} (HTTP {code})")
+        raise Refused(response.status_code, _reason(body), "Refused. {reason} (HTTP {code})")
 
 
 class UnsendableMessage(ValueError):

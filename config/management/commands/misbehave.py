@@ -30,6 +30,7 @@ class Command(BaseCommand):
     def _do(self, name: str | None) -> None:
         if name is None:
             self.stdout.write("\n".join(f"{each:22} {one.what}" for each, one in NAMES.items()))
+            self.stdout.write("One at a time: another one, or clear, ends what is left of the one before.")
         elif name == "clear":
             behave()
             self.stdout.write("The desk behaves again.")
