@@ -14,8 +14,9 @@ from approvals.errors import SelfApproval
 from approvals.models import Grant
 from approvals.notifications import chasing, delegation
 from approvals.notifications.delegation import AlreadyAway, DelegationRefused
-from approvals.notifications.models import Delegation, Escalation, Notice
+from approvals.notifications.models import Delegation, Escalation, EscalationStep, Notice
 from config import clock
+from runs import log
 from runs.models import Event
 from tests.approvals.mailing import Proposed, propose_mail, rules, text
 from tests.approvals.noticing import Clock, Mailbox, mail_server, tick
@@ -219,6 +220,13 @@ def test_a_delegation_never_lets_anybody_decide_on_their_own(cast, time_):
     browser = Client()
     browser.force_login(cast.sam)
     assert "for Riley" not in text(browser.get(f"/actions/{proposed.action.pk}")), "she may not decide on this one"
+
+
+def test_nothing_goes_on_to_who_may_not_decide_on_it_by_then(cast, proposed):
+    step = EscalationStep(workspace=cast.workspace, to=cast.priya, after=timedelta(hours=1))  # it is her agent's
+    with log.holding(proposed.run.pk) as held:
+        assert not chasing._escalate(held, proposed.action, step)
+    assert not Escalation.objects.exists() and types(proposed).count("action.escalated") == 0
 
 
 def test_only_who_is_away_takes_it_back_and_no_odd_days_are_taken(cast):

@@ -91,6 +91,16 @@ def lines(client: Client, run: Run) -> list[dict]:
     return client.get(f"/api/v1/runs/{run.pk}/events").json()["events"]
 
 
+def test_under_the_address_of_another_run_nothing_of_a_run_is_erased(cast, client):
+    run, other = make_run(cast), make_run(cast, title="Another")
+    first = artifact(run, cast)
+    end(run)
+    end(other)
+    login(client, cast.ada)
+    assert client.get(reverse("runs:erasure", args=[run.pk, first.pk])).status_code == 200
+    assert client.get(reverse("runs:erasure", args=[other.pk, first.pk])).status_code == 404
+
+
 def test_all_versions_go_at_once(cast, client):
     run = make_run(cast)
     made = [artifact(run, cast, f"{WORDS} Version {number}", key=str(number)) for number in range(3)]
