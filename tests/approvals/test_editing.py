@@ -212,6 +212,14 @@ def test_an_address_outside_the_runs_scope_is_said_at_its_field_before_anything_
     assert ProposedAction.objects.count() == 1
 
 
+def test_the_form_shows_an_action_to_nobody_who_may_not_decide_on_it(cast, riley, proposed):
+    subject = exact.whole(proposed.action).arguments["subject"]
+    assert subject in riley.get(proposed.url("edit")).content.decode()
+    Run.objects.filter(pk=proposed.run.pk).update(owner=cast.riley)
+    for answer in (riley.get(proposed.url("edit")), riley.post(proposed.url("edit"), typed(proposed, subject="Another"))):
+        assert answer.status_code == 403 and subject not in answer.content.decode()
+
+
 def test_a_letter_is_edited_in_the_order_and_words_of_letters(proposed):
     fields = editing.form(proposed.action)
     open_ones = [field.title for field in fields if not field.fixed]
