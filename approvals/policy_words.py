@@ -31,7 +31,8 @@ class Line:
 
     @property
     def plain(self) -> tuple[str, ...]:
-        """Its conditions with an argument’s plain name: “it sets the invoice e-mail” for `$.after.invoice_email`. Its rule has the path."""
+        """Its conditions with an argument’s plain name: “it sets the invoice e-mail” for `$.after.invoice_email`, “any “to” ends with .pt”
+        for `$.to[*]`. Its rule has the path."""
         return tuple(_plain(of, said) for of, said in zip(self.rule.conditions, self.conditions, strict=True))
 
     @property
@@ -55,6 +56,8 @@ def _plain(condition: Mapping[str, str], said: str) -> str:
     name = names[-1].replace("_", " ").replace("email", "e-mail")
     if condition["test"] == "there":
         return f"it sets the {name}" if names[0] == "after" else f"it names the {name}"
+    for many, each in (("some value of", "any"), ("every value of", "every")):
+        said = said.replace(f"{many} {path}", f"{each} “{name}”")
     return said.replace(path, name)
 
 

@@ -328,12 +328,15 @@ def test_what_a_rule_covers_is_one_sentence_and_rules_far_down_are_folded(cast, 
     rules = [rule(cast, "reviewers", "send_mail", *euros, quorum=1)]
     there = {"what": "argument", "path": "$.after.reply_to", "test": "there", "value": ""}
     rules += [rule(cast, "reviewers", "send_mail", there, quorum=1)]
-    rules += [rule(cast, "reviewers", "send_mail", quorum=1) for _ in range(10)]
+    of_many = [{"what": what, "path": "$.to[*]", "test": "ends", "value": ".pt"} for what in ("argument", "every")]
+    rules += [rule(cast, "reviewers", "send_mail", *of_many, quorum=1)]
+    rules += [rule(cast, "reviewers", "send_mail", quorum=1) for _ in range(9)]
     save(cast, *rules)
     page = ada.get("/policies/section").content.decode()
     title = TOOLS["send_mail"].title
     assert f"{title} if its amount is more than €1,000</bdi></td>" in page and "currency is" not in page
     assert f"{title} if it sets the reply to</bdi></td>" in page
+    assert f"{title} if any “to” ends with .pt and every “to” ends with .pt</bdi></td>" in page
     narrow = ada.get("/policies").content.decode()
     assert f"{title} if it sets the reply to</bdi></span>" in narrow and "after.reply_to" not in narrow, (
         "in the words that the permissions have"
