@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from access import places, reasons, rules, second_admin, step_up
+from access import paging, places, reasons, rules, second_admin, step_up
 from access.change_models import AskedChange
 from access.errors import Refusal
 from access.ids import as_number
@@ -95,7 +95,8 @@ def _list(request: HttpRequest, where: Place, *, error: Refusal | None = None, a
     context = {
         "place": where,
         "in_force": [each for each in told if each[0].withdrawn_at is None],
-        "past": [each for each in reversed(told) if each[0].withdrawn_at],
+        "past": paging.of_list([each for each in reversed(told) if each[0].withdrawn_at], request.GET.get("page", "")),
+        "kept": paging.kept(where.suffix),
         "version": redaction_policies.version(where.id),
         "may": rules.can(request.actor, MANAGE, where.id),
         "waits": second_admin.waits(where.id, redaction_changes.MADE),

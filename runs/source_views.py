@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from access import rules
+from access import paging, rules
 from access.errors import BadInput, Refusal
 from access.ids import as_uuid
 from access.models import Agent
@@ -53,8 +53,11 @@ def _agent(request: HttpRequest, given: str) -> Agent:
 
 def _page(request: HttpRequest, workspace_id: UUID, *, status: int = 200, **more: Any) -> HttpResponse:
     agents = rules.visible(request.actor, Agent, "access.manage").filter(workspace_id=workspace_id).order_by("name")
+    found = webhooks.listed(workspace_id)
+    place = next((place for place, each in enumerate(found) if each.pk == more.get("shown")), None)
+    wanted = request.GET.get("page", "") if place is None else str(place // paging.PAGE + 1)  # its secret is shown this once
     context = {
-        "sources": webhooks.listed(workspace_id),
+        "sources": paging.of_list(found, wanted),
         "agents": agents,
         "workflows": webhooks.startable(),
         "typed": {},

@@ -14,6 +14,7 @@ from artifacts import redaction_policies, rerendering, vault
 from artifacts.json_paths import PathRefused
 from artifacts.models import Payload, RedactionPolicy
 from artifacts.rendition import plain
+from config import clock
 from runs import log
 from runs.log import Text
 from runs.vocabulary import ToolEnded
@@ -139,6 +140,19 @@ def test_an_admin_tries_a_policy_on_a_sample_keeps_it_and_withdraws_it(cast, ada
         and "Withdraw</button>" not in morgan.get("/permissions/redaction").content.decode()
     )
     assert morgan.post("/permissions/redaction/new", sent | {"do": "save"}).status_code == 403
+
+
+def test_many_withdrawn_policies_are_listed_a_page_at_a_time(cast, ada, django_assert_max_num_queries) -> None:
+    for n in range(31):
+        make(cast, f"$.a{n:02}")
+    RedactionPolicy.objects.exclude(path="$.a30").update(withdrawn_in=99, withdrawn_at=clock.now(), withdrawn_by=cast.ada)
+    with django_assert_max_num_queries(14):
+        first = ada.get("/permissions/redaction")
+    assert 'rel="next" href="/permissions/redaction?page=2#past"' in first.content.decode()
+    assert "1 to 25 of 30" in text(first) and "$.a29" in text(first) and "$.a04" not in text(first), "the newest first"
+    assert "$.a04" in text(ada.get("/permissions/redaction?page=2"))
+    refused = ada.post(f"/permissions/redaction/{RedactionPolicy.objects.get(path='$.a30').pk}/withdrawal", {"why": "", "base": "1"})
+    assert 'href="/permissions/redaction?page=2#past"' in refused.content.decode()
 
 
 def test_the_api_makes_lists_and_withdraws(cast, ada) -> None:

@@ -550,3 +550,18 @@ def test_an_admin_makes_a_source_on_the_page_and_sees_its_secret_once(cast, sign
     assert ada.post(f"/webhooks/{source.pk}", {"do": "rotate"}, follow=True).status_code == 200
     source.refresh_from_db()
     assert source.closed_at is not None and vault.open_bytes(source.secret).decode() != secret
+
+
+def test_many_sources_are_listed_a_page_at_a_time_and_a_new_secret_on_the_page_of_its_own(cast, sign_in, django_assert_max_num_queries):
+    for n in range(30):
+        webhooks.make_source(cast.agent, f"till-{n:02}", by=actor(cast.ada))
+    ada = sign_in(cast.ada)
+    with django_assert_max_num_queries(9):
+        first = ada.get("/webhooks")
+    assert 'rel="next" href="/webhooks?page=2"' in first.content.decode()
+    assert "1 to 25 of 30" in text(first) and "till-24" in text(first) and "till-25" not in text(first)
+    assert "till-25" in text(ada.get("/webhooks?page=2"))
+    made = text(ada.post("/webhooks", {"name": "till-30", "agent": str(cast.agent.pk)}))
+    assert "26 to 31 of 31" in made and vault.open_bytes(WebhookSource.objects.get(name="till-30").secret).decode() in made
+    anew = ada.post(f"/webhooks/{WebhookSource.objects.get(name='till-29').pk}", {"do": "rotate"}).content.decode()
+    assert "never again" in anew and 'rel="prev" href="/webhooks?page=1"' in anew
