@@ -21,27 +21,27 @@ from access.rows import only
 from config import clock
 
 CAPABILITIES: Mapping[str, str] = {
-    "runs.view": "See runs and their story",
+    "runs.view": "See runs and evidence",
     "runs.events": "See raw events",
     "runs.start": "Start runs",
-    "runs.steer": "Send signals: cancel, pause, add context",
-    "runs.recover": "Say what happened to an action with an unknown outcome, recover stuck runs",
+    "runs.steer": "Steer, cancel and undo",
+    "runs.recover": "Say what happened",
     "runs.write": "Write events of own runs (agents)",
     "approvals.view": "See proposed actions",
-    "approvals.decide": "Decide on proposed actions",
-    "policies.manage": "Change what using a tool takes",
-    "approvals.freeze": "Freeze and unfreeze an agent, a tool or the workspace",
+    "approvals.decide": "Approve, edit, reject, ask",
+    "policies.manage": "Change approval policies",
+    "approvals.freeze": "Freeze and unfreeze",
     "actions.propose": "Propose and withdraw actions (agents)",
     "actions.redeem": "Redeem a grant and report its outcome (agents)",
-    "artifacts.view": "Open artifacts as redacted",
+    "artifacts.view": "See artifacts",
     "reveal.internal": "Reveal internal values",
-    "reveal.personal": "Reveal personal data, with a reason, anywhere",
+    "reveal.personal": "Reveal personal data, with a reason",
     "payloads.erase": "Erase payloads for good",
     "agents.create": "Make agents (provisioner keys)",
     "agents.keys": "Make, rotate and revoke keys of the agents it made (provisioner keys)",
     "redaction.manage": "Change what is hidden",
-    "access.manage": "Manage people, roles, agents and keys",
-    "audit.view": "Read the audit trail",
+    "access.manage": "Change people and roles",
+    "audit.view": "See the access log",
 }
 
 ROLES: Mapping[str, tuple[str, ...]] = {

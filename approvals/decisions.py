@@ -109,7 +109,7 @@ def decide(
 def may_decide(action: ProposedAction, actor: Actor, *, inside: Collection[UUID] | None = None) -> Yes | No:
     """Whether this person may decide on this action, and if not, why not. `inside`: the groups they are in, if that is known."""
     if actor.kind != "human" or not rules.can(actor, "approvals.decide", action.workspace_id, action.run.team_id):
-        return No("Deciding needs the right “Decide on proposed actions”.")
+        return No(f"Deciding needs the right “{rules.CAPABILITIES['approvals.decide']}”.")
     if part := _part(action, actor.user_id):
         return No(f"You {part}, so you can’t decide on it.")
     group = action.policy.group

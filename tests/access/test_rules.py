@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from access import keys, rules
+from access import keys, permissions, rules
 from access.errors import Forbidden, NotFound, NotSignedIn
 from access.models import Agent, AgentKey, AuditEntry, Membership, Role, User, Workspace
 from access.rules import CAPABILITIES, NOBODY, ROLES, SYSTEM, Actor
@@ -248,7 +248,7 @@ def test_people_of_a_workspace_reach_what_they_may_and_are_told_what_they_lack(c
 def test_a_refusal_names_the_right_in_words(cast, things):
     with pytest.raises(Forbidden) as refused:
         rules.get(actor(cast.morgan), ProposedAction, things[ProposedAction].pk, "approvals.decide")
-    assert refused.value.detail == "This needs the right “Decide on proposed actions”."
+    assert refused.value.detail == "This needs the right “Approve, edit, reject, ask”."
     assert refused.value.extra == {"capability": "approvals.decide"}
 
 
@@ -410,3 +410,11 @@ def test_a_hub_learns_whose_rights_changed_with_two_queries(cast, django_assert_
 def test_grants_of_actions_stay_in_their_workspace(cast, things):
     for capability in CAPABILITIES:
         assert not rules.visible(actor(cast.olga), Grant, capability).exists()
+
+
+def test_a_right_is_called_on_the_page_of_permissions_as_in_a_refusal():
+    """There those of seeing stand under “See”."""
+    for group in permissions.GROUPS:
+        for right in group.rights:
+            name = right.title[0].lower() + right.title[1:]
+            assert CAPABILITIES[right.capability] in (right.title, f"See {name}", f"See the {name}")

@@ -46,7 +46,7 @@ def test_rights_taken_for_a_while_are_told_marked_and_reviewed_and_a_key_is_show
         expect(page.get_by_role("row", name="Riley Park")).to_contain_text("Rightly done")
         page.screenshot(path=tmp_path / "reviewed.png", full_page=True)
         page.goto(f"{server.base_url}/permissions/log?what=refused")
-        expect(page.get_by_role("row", name="Refused: read the audit trail")).to_be_visible()
+        expect(page.get_by_role("row", name="Refused: see the access log")).to_be_visible()
         with page.expect_download() as coming:
             page.get_by_role("button", name="CSV").click()
         assert "Riley Park" in coming.value.path().read_text("utf-8-sig")

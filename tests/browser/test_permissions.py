@@ -48,7 +48,7 @@ def test_two_admins_change_a_role_with_a_reason_and_what_is_open_elsewhere_follo
         expect(rafael.get_by_text("Version 2 of manager is in force.")).to_be_visible()
         expect(morgan.get_by_text("Not live")).to_be_visible()  # what Morgan had open was closed at once
         morgan.reload()
-        expect(morgan.get_by_text("This needs the right “See runs and their story”.").first).to_be_visible()
+        expect(morgan.get_by_text("This needs the right “See runs and evidence”.").first).to_be_visible()
         expect(ada.locator("#second")).to_contain_text("Rafael Costa confirmed")  # what she has open says so by itself
         undo(ada, rafael, server)
         morgan.goto(f"{server.base_url}/runs")
