@@ -7,10 +7,12 @@ from contextvars import ContextVar
 from typing import Any, ClassVar
 from uuid import UUID
 
+from django import db
 from django.db import InterfaceError, OperationalError
 
 from access import hiding
 
+DatabaseTrouble = db.Error  # whatever a database says, or the way to it: DatabaseError and InterfaceError are both of it
 AWAY = (OperationalError, InterfaceError)  # the database is away, or was locked for too long; it says nothing about what was asked
 RETRY_AFTER = "5"  # seconds
 # the refusals of the request that is being answered, for access/refusals.py to write down, wherever they are turned into an answer

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Case, F, Q, QuerySet, Value, When, Window
 from django.db.models.functions import RowNumber
 
 from access import audit, characters, hiding, rules, standing
-from access.errors import BadInput, Refusal
+from access.errors import BadInput, DatabaseTrouble, Refusal
 from access.models import Agent, AgentKey, ProvisionerKey, User
 from access.rules import AGENT_CAPABILITIES, PROVISIONER_CAPABILITIES, Actor
 from config import clock
@@ -155,7 +155,7 @@ def used(actor: Actor) -> None:
     try:
         rows = model.objects.filter(Q(last_used_at=None) | Q(last_used_at__lte=now - SEEN), pk=actor.key_id)
         rows.update(last_used_at=now)
-    except DatabaseError:
+    except DatabaseTrouble:
         logger.warning("the last use of a key could not be noted")
 
 

@@ -11,10 +11,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.http import HttpRequest
 
 from access import addresses, audit, devices, rules, standing
+from access.errors import DatabaseTrouble
 from access.models import User
 from access.people_models import OpenSession
 from config import clock
@@ -51,7 +52,7 @@ def used(request: HttpRequest) -> None:
         _noted.clear()
     try:
         OpenSession.objects.filter(pk=mark).update(used_at=clock.now(), address=addresses.of(request) or None)
-    except DatabaseError:
+    except DatabaseTrouble:
         logger.warning("the last use of a session could not be noted")
     else:
         _noted[mark] = time.monotonic()

@@ -12,13 +12,13 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 
 from access import audit
 from access.audit_models import RefusalTally
-from access.errors import Forbidden, NotFound, Refusal, heard
+from access.errors import DatabaseTrouble, Forbidden, NotFound, Refusal, heard
 from access.rows import only
 from access.rules import Actor
 from config import clock
@@ -73,7 +73,7 @@ def note(actor: Actor, refusal: Refusal, *, at: str = "") -> None:
         except IntegrityError:  # the same, refused twice at one moment: one of them is the entry, the other adds to its count
             with transaction.atomic():
                 _note(*given)
-    except DatabaseError:
+    except DatabaseTrouble:
         logger.exception("a refusal could not be written down")
 
 

@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError
-
 from access import characters, rules
-from access.errors import BadInput, Refusal
+from access.errors import BadInput, DatabaseTrouble, Refusal
 from access.rules import Actor
 from approvals import alike, decisions, exact, forms, gate, inbox, looks, presenting, warned
 from approvals.alike import Facts
@@ -174,7 +172,7 @@ def _one(
         return Result(action, subject, why=f"{by} {error.extra['verdict']} it before." if by else error.detail)
     except Refusal as error:
         return Result(action, subject, why=error.detail)
-    except DatabaseError as error:  # one run that can't be locked now must not keep the others open
+    except DatabaseTrouble as error:  # one run that can't be locked now must not keep the others open
         logger.warning("not decided", extra={"action": str(action.pk), "error": type(error).__name__})
         return Result(action, subject, why="It could not be recorded just now.")
 

@@ -11,11 +11,11 @@ from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from access import audit, rules
-from access.errors import Forbidden, Refusal
+from access.errors import DatabaseTrouble, Forbidden, Refusal
 from access.models import User
 from access.rows import only
 from access.rules import Actor
@@ -402,7 +402,7 @@ def _part(action: ProposedAction, user_id: UUID | None) -> str:
 def _expired(pk: UUID, run_id: UUID) -> bool:
     try:
         return _expire(pk, run_id)
-    except (DatabaseError, Refusal) as error:  # one run that can't be locked now must not keep the others open
+    except (DatabaseTrouble, Refusal) as error:  # one run that can't be locked now must not keep the others open
         logger.warning("not expired", extra={"action": str(pk), "error": type(error).__name__})
         return False
 

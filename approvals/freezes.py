@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db import DatabaseError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import BigIntegerField, CharField, Func, Q, QuerySet, Value
 
 from access import audit, rules
-from access.errors import Refusal
+from access.errors import DatabaseTrouble, Refusal
 from access.models import Agent, Workspace
 from access.rules import Actor
 from approvals import reasons
@@ -161,7 +161,7 @@ def let_go(freeze_id: UUID) -> None:
     for run_id in [run.pk for run in waiting.iterator() if run.waits_on(UNFREEZING)]:
         try:
             _go_on(run_id)
-        except (DatabaseError, Refusal) as error:  # one run that can't be locked now must not keep the others waiting
+        except (DatabaseTrouble, Refusal) as error:  # one run that can't be locked now must not keep the others waiting
             whole = False
             logger.warning("not let go on", extra={"run": str(run_id), "error": type(error).__name__})
     if whole:

@@ -15,9 +15,8 @@ from typing import Any, Literal
 from uuid import UUID, uuid5
 
 import orjson
-from django.db import DatabaseError
 
-from access.errors import BadInput, Refusal
+from access.errors import BadInput, DatabaseTrouble, Refusal
 from access.rows import only
 from access.rules import Actor
 from approvals import asked_for, asking, canonical, decisions, exact, execution, freezes, mismatch
@@ -401,7 +400,7 @@ def _silent(grant_id: UUID, run_id: UUID) -> bool:
                 return False
             action_id = Grant.objects.values_list("action_id", flat=True).get(pk=grant_id)
             run.append(ActionUnknown(action=action_id, grant=grant_id, reason="silent"), actor=log.ENGINE)
-    except (DatabaseError, Refusal) as error:  # one run that can't be locked now must not keep the others
+    except (DatabaseTrouble, Refusal) as error:  # one run that can't be locked now must not keep the others
         logger.warning("silence not told", extra={"grant": str(grant_id), "error": type(error).__name__})
         return False
     return True

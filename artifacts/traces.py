@@ -6,7 +6,7 @@ begun anew. So after an erasure it is: its pages are moved into the file, and it
 
 import logging
 
-from django.db import OperationalError, connection
+from django.db import connection
 
 PATIENCE, USUAL = 2000, 20_000  # milliseconds to wait for whoever reads; the latter is what a connection has (config/settings.py)
 
@@ -22,7 +22,7 @@ def remove() -> bool:
             cursor.execute(f"PRAGMA busy_timeout={PATIENCE}")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             done = not cursor.fetchone()[0]
-        except OperationalError:
+        except AWAY:
             done = False
         finally:
             cursor.execute(f"PRAGMA busy_timeout={USUAL}")

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import redis
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from access import append_only, sealing
+from access.errors import DatabaseTrouble
 
 
 @require_safe
@@ -49,7 +50,7 @@ def _sealer() -> str:
 def _word(check: Callable[[], str]) -> str:
     try:
         return check()
-    except (DatabaseError, redis.RedisError):
+    except (DatabaseTrouble, redis.RedisError):
         return "unreachable"
 
 

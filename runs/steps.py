@@ -17,10 +17,9 @@ from typing import ClassVar, Literal
 from uuid import UUID, uuid5
 
 import orjson
-from django.db import DatabaseError
 from django.db.models import Q
 
-from access.errors import BadInput, Forbidden, Refusal
+from access.errors import BadInput, DatabaseTrouble, Forbidden, Refusal
 from access.rows import only
 from access.rules import Actor
 from artifacts import vault
@@ -425,7 +424,7 @@ def _stalls(run_id: UUID) -> bool:
             if since is None:
                 return False
             held.move(State.STALLED, RunStalled(since=since))
-    except (DatabaseError, Refusal) as error:  # one run that can't be locked now must not keep the others
+    except (DatabaseTrouble, Refusal) as error:  # one run that can't be locked now must not keep the others
         logger.warning("silence not told", extra={"run": str(run_id), "error": type(error).__name__})
         return False
     return True

@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Literal
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.db.models import Count, F, OuterRef, Q, Subquery, Sum
 
 from access import audit, hiding
-from access.errors import BadInput, Refusal
+from access.errors import BadInput, DatabaseTrouble, Refusal
 from access.ids import as_uuid
 from access.models import Agent, Workspace
 from access.rows import only
@@ -256,7 +256,7 @@ def apply(webhook_id: UUID, *, late: bool = False) -> str:
             return "applied"
     except _Missed:  # somebody else has given it to a run meanwhile
         return _state(webhook)
-    except DatabaseError:  # the sweep comes again
+    except DatabaseTrouble:  # the sweep comes again
         raise
     except Exception as error:  # the source's own workflow may do anything
         logger.exception("webhook not applied", extra={"webhook": str(webhook.pk), "error": type(error).__name__})
@@ -273,7 +273,7 @@ def apply_soon(webhook_id: UUID) -> bool:
     """The same at once, by who has just stored it. False if it could not be tried: the sweep does it."""
     try:
         apply(webhook_id)
-    except (DatabaseError, Refusal) as error:
+    except (DatabaseTrouble, Refusal) as error:
         logger.warning("webhook not applied yet", extra={"webhook": str(webhook_id), "error": type(error).__name__})
         return False
     return True

@@ -376,6 +376,19 @@ def test_the_environment_is_read_by_the_settings_alone():
     assert breaches(hands_on) == []
 
 
+def half_a_trouble(file: str, node: ast.AST) -> Found:
+    """With one of the two kinds alone a connection that broke off passes for something else."""
+    kinds = {"DatabaseError", "InterfaceError", "OperationalError"}
+    match node:
+        case ast.ImportFrom(module=str(module), names=names) if module.startswith("django.db") and file != "access/errors.py":
+            return [f"{each.name}: access.errors has DatabaseTrouble and AWAY" for each in names if each.name in kinds]
+    return []
+
+
+def test_a_database_that_breaks_off_is_its_trouble_as_what_it_says_is():
+    assert breaches(half_a_trouble) == []
+
+
 def requests_in_a_transaction(_: str, node: ast.AST) -> Found:
     match node:
         case ast.Assign(targets=[ast.Name(id="ATOMIC_REQUESTS")], value=ast.Constant(value=False)):
@@ -536,6 +549,8 @@ def test_every_migration_can_be_taken_back():
         (environment, "runs/x.py", "os.environ['X']"),
         (environment, "runs/x.py", "os.getenv('X')"),
         (hands_on, "config/celery.py", "os.environ.get('X')"),
+        (half_a_trouble, "runs/x.py", "from django.db import DatabaseError, transaction"),
+        (half_a_trouble, "runs/x.py", "from django.db.utils import OperationalError"),
         (requests_in_a_transaction, "config/settings.py", "DATABASES = {'default': {'ATOMIC_REQUESTS': True}}"),
         (marks_safe, "runs/x.py", "mark_safe(text)"),
         (marks_safe, "runs/x.py", "format_html(f'<b>{x}</b>')"),

@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID
 
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from access import audit, rules
-from access.errors import BadInput, Refusal
+from access.errors import BadInput, DatabaseTrouble, Refusal
 from access.models import Workspace
 from access.rows import only
 from access.rules import Actor
@@ -119,7 +119,7 @@ def _each(pk: UUID, run_id: UUID, step: Callable[[Held, ProposedAction], bool]) 
             action = decisions.locked(pk)
             waits = action.state == "waiting" and action.expires_at > clock.now() and run.row.ended_at is None
             return waits and step(run, action)
-    except (DatabaseError, Refusal) as error:  # one run that can't be locked now must not keep the others
+    except (DatabaseTrouble, Refusal) as error:  # one run that can't be locked now must not keep the others
         logger.warning("not chased", extra={"action": str(pk), "error": type(error).__name__})
         return False
 

@@ -6,9 +6,9 @@ from typing import Literal
 from uuid import UUID
 
 import orjson
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import connection
 
-from access.errors import AWAY
+from access.errors import AWAY, DatabaseTrouble
 from artifacts import vault
 from config import clock
 from runs import live, log, updates
@@ -41,7 +41,7 @@ def execute(run_id: UUID) -> str:
         except (StaleToken, RunEnded) as error:  # whoever took over, or cancelled, wrote the log
             logger.warning("overtaken: nothing more was written", extra={"run": str(run_id), "token": held.token, "why": error.kind})
             return "overtaken"
-        except (DatabaseError, InterfaceError):  # whoever comes next goes on from the last completed step
+        except DatabaseTrouble:  # whoever comes next goes on from the last completed step
             if not connection.in_atomic_block:
                 connection.close_if_unusable_or_obsolete()
             raise

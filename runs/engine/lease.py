@@ -17,9 +17,10 @@ from uuid import UUID
 import orjson
 from billiard.process import current_process
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.db import close_old_connections, connection
 from django.db.models import F
 
+from access.errors import DatabaseTrouble
 from config import clock
 from runs import log
 from runs.lifecycle import UNDOING, State
@@ -188,5 +189,5 @@ def _renew(held: Claim) -> None:
         close_old_connections()
         # one that was given back stays so
         held.lost = Lease.objects.filter(run_id=held.run_id, token=held.token, until__isnull=False).update(until=until) == 0
-    except (DatabaseError, InterfaceError) as error:
+    except DatabaseTrouble as error:
         logger.warning("heartbeat failed", extra={"run": str(held.run_id), "error": type(error).__name__})

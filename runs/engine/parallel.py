@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import connection
 
+from access.errors import DatabaseTrouble
 from runs import log
 from runs.engine.journal import digest
 from runs.engine.outcomes import Interrupted, Outcome, Parked, Waits
@@ -99,7 +100,7 @@ def _attempt(branch: Later, run: Any) -> tuple[Any, BaseException | None]:
 
 def _raise_first(troubles: Sequence[BaseException]) -> None:
     """Of what keeps branches from going on, what weighs most: that the run is not this worker's, that it is stuck, that it waits."""
-    for kinds in ((StaleToken, RunEnded, DatabaseError), (Interrupted,), (Parked, Exception)):
+    for kinds in ((StaleToken, RunEnded, DatabaseTrouble), (Interrupted,), (Parked, Exception)):
         for trouble in troubles:
             if isinstance(trouble, kinds):
                 raise trouble

@@ -4,10 +4,9 @@ import logging
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import DatabaseError
 from django.db.models import Q
 
-from access.errors import Refusal
+from access.errors import DatabaseTrouble, Refusal
 from config import clock
 from runs import live, log, signals, steps, webhooks
 from runs.engine.ledger import UNDO
@@ -29,12 +28,12 @@ def sweep() -> int:
     for run_id in _due():
         try:
             _wake(run_id)
-        except (DatabaseError, Refusal) as error:  # one run that can't be woken now must not keep the others asleep
+        except (DatabaseTrouble, Refusal) as error:  # one run that can't be woken now must not keep the others asleep
             logger.warning("timer not set off", extra={"run": str(run_id), "error": type(error).__name__})
     for run in _orphans():
         try:
             signals.cancel_children(run, by=log.ENGINE)
-        except (DatabaseError, Refusal) as error:
+        except (DatabaseTrouble, Refusal) as error:
             logger.warning("children not cancelled", extra={"run": str(run.pk), "error": type(error).__name__})
     steps.stall_due()
     webhooks.apply_due()

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError
 from django.test import Client
 
 from access.errors import BadInput
@@ -279,14 +279,16 @@ def test_the_wait_ends_when_its_time_is_over_and_a_replay_gets_the_same(desk, wa
     assert ReceivedWebhook.objects.get().state == "received" and WebhookWait.objects.get().webhook_id is None
 
 
-def test_a_database_that_goes_away_makes_nothing_a_dead_letter(desk, monkeypatch):
+@pytest.mark.parametrize("trouble", [DatabaseError, InterfaceError])
+@pytest.mark.parametrize("where", ["apply", "_read"])
+def test_a_database_that_goes_away_makes_nothing_a_dead_letter(desk, monkeypatch, where, trouble):
     desk.send()
     ReceivedWebhook.objects.update(received_at=clock.now() - webhooks.UNMATCHED, tried_at=None)
 
     def away(*_: Any, **__: Any) -> None:
-        raise DatabaseError("away")
+        raise trouble("away")
 
-    monkeypatch.setattr(webhooks, "apply", away)
+    monkeypatch.setattr(webhooks, where, away)
     sweep.sweep()
     assert ReceivedWebhook.objects.get().state == "received"
     monkeypatch.undo()
