@@ -8,6 +8,8 @@ import logging
 
 from django.db import connection
 
+from access.errors import AWAY
+
 PATIENCE, USUAL = 2000, 20_000  # milliseconds to wait for whoever reads; the latter is what a connection has (config/settings.py)
 
 logger = logging.getLogger(__name__)
