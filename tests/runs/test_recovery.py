@@ -362,7 +362,7 @@ HOSTILE = {
     "": "Look: “The outside could not be reached, and nothing was asked of it.” Its attempts are used up.",
     "<b>x</b> (HTTP 500), then (HTTP 502)": "Look: “<b>x</b>, then.” Its attempts are used up.",
     "(HTTP ٥٠٠) (KeyError).": "Look: “(HTTP ٥٠٠) (KeyError).” Its attempts are used up.",
-    "E" * 90_000: f"Look: “{'E' * 200} …”",  # longer than a rendition
+    "E" * 90_000: f"Look: “{'E' * 200} …” Its attempts are used up.",  # longer than what is kept of it
     "Z" + "\u0301" * 500: "Look: “Z\u0301\u0301\u0301U+0301 ×196 …” Its attempts are used up.",
 }
 
